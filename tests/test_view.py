@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from demo_files import write_dm_control, write_magical
 from viewers import Viewer, binary, run, viewing
+from web_servers import files_of, served
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -101,6 +102,38 @@ def test_a_game_of_chess_has_board_arrows_and_curves(packed: Path) -> None:
         assert "<html" not in part
         for wrong in ("game/99", "game/-1", "game/x", "game/3/frame/9999", "game/3/frame/x"):
             viewer.page(wrong, 404)
+
+
+def test_games_keep_the_condition_that_led_to_them(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        chosen = "where=frames+%3E+20&sort=frames&way=down"
+        ids = [game["id"] for game in viewer.json(f"games.json?{chosen}")["games"]]
+        page = viewer.page(f"?{chosen}")
+        link = f"{viewer.root}game/{ids[1]}?where=frames%20%3E%2020&amp;sort=frames&amp;way=down"
+        assert f'href="{link}"' in page
+        page = viewer.page(f"game/{ids[1]}?{chosen}&frame=4")
+        near = re.findall(r'data-game-(prev|next) rel="\w+" href="[^"]*/game/(\d+)\?where', page)
+        assert near == [("prev", str(ids[0])), ("next", str(ids[2]))]
+        assert 'href="?frame=5&amp;where=frames%20%3E%2020&amp;sort=frames&amp;way=down"' in page
+        assert "<code>frames &gt; 20</code>" in page
+        # A condition that is none keeps nobody from the game.
+        assert 'data-frame="4"' in viewer.page("game/3?where=nought+%3D+1&frame=4")
+
+
+def test_data_elsewhere_is_shown(packed: Path, tmp_path: Path) -> None:
+    with served(files_of(packed.parent)) as url, viewing(f"{url}/packed", "--cache", tmp_path / "cache") as viewer:
+        assert viewer.json("games.json")["total"] == 30
+        assert "<polygon" in viewer.page("game/0?frame=3")
+        assert "late" in viewer.page("marks")
+        assert "training.&lt;i&gt;.gz" in viewer.page("left-out")
+    (tmp_path / "web").mkdir()
+    file = packed.parent / "games/training.5.gz"
+    (tmp_path / "web" / file.name).write_bytes(file.read_bytes())
+    with (
+        served(files_of(tmp_path / "web")) as url,
+        viewing(f"{url}/{file.name}", "--cache", tmp_path / "cache") as viewer,
+    ):
+        assert "<polygon" in viewer.page("game/0?frame=3")
 
 
 def test_a_game_of_2048_has_tiles_and_legal_moves(steps: Path) -> None:

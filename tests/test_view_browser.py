@@ -66,8 +66,11 @@ def test_a_game_is_stepped_through_by_keys_slider_and_curves(browser: Browser, c
     browser.press(" ")
     browser.press("]")
     browser.wait("location.pathname.endsWith('/game/4')")
-    browser.open(chess.url + "game/3?frame=9")
-    browser.wait(frame(9))
+    browser.open(chess.url + "game/3?where=id+%3C+40&sort=id&way=down&frame=9")
+    browser.press("ArrowRight")
+    browser.wait("location.search === '?where=id+%3C+40&sort=id&way=down&frame=10'")
+    browser.press("]")
+    browser.wait("location.pathname.endsWith('/game/2') && location.search.includes('way=down')")
 
 
 def test_conditions_sort_and_bars_lead_on(browser: Browser, chess: Viewer) -> None:
@@ -118,7 +121,7 @@ def test_pictures_are_shown(browser: Browser, tmp_path: Path) -> None:
         browser.press("ArrowRight")
         browser.wait(frame(1))
         browser.wait(
-            "[...document.querySelectorAll('.seen img')].every((one) => one.complete && one.naturalWidth === 40)"
+            "[...document.querySelectorAll('.seen img')].every((one) => one.complete && one.naturalWidth === 32)"
         )
         kept(browser, "pictures")
 

@@ -70,8 +70,8 @@ class Viewer:
 
 
 @contextlib.contextmanager
-def viewing(path: Path, *words: object) -> Iterator[Viewer]:
-    """A view of what lies at a path, on a free port of this machine unless `words` say another."""
+def viewing(path: object, *words: object) -> Iterator[Viewer]:
+    """A view of what lies at a path or URL, on a free port of this machine unless `words` say another."""
     address = [] if "--addr" in words else ["--addr", "127.0.0.1:0"]
     line = [binary(), "view", str(path), "--json", *address, *map(str, words)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:

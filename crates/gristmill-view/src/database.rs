@@ -11,7 +11,7 @@ use gristmill_engine::sql::{
 };
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use serde::Serialize;
 
 /// The longest that one query may take.
@@ -117,8 +117,7 @@ impl Database {
     pub(crate) fn games(&self, ask: &Ask<'_>) -> Result<Games, String> {
         let read = || {
             let filter = self.filter(ask.condition)?;
-            let sort = self.columns.iter().find(|(name, _)| name == ask.sort).map_or("id", |(name, _)| name);
-            let (sort, way) = (quoted(sort), if ask.descending { "DESC" } else { "ASC" });
+            let (sort, way) = (quoted(self.sorted(ask)), if ask.descending { "DESC" } else { "ASC" });
             let names: Vec<String> = self.columns.iter().map(|(name, _)| quoted(name)).collect();
             self.patience.begin();
             let total = self.count(&format!("SELECT count(*) FROM {} {filter}", self.table))?;
@@ -145,15 +144,38 @@ impl Database {
         Ok(games.rows.into_iter().next().unwrap_or_default())
     }
 
-    /// The games before and after one, in order of number.
-    pub(crate) fn neighbours(&self, id: u64) -> [Option<u64>; 2] {
-        let near = |what: &str, how: &str| {
-            let sql = format!("SELECT {what}(id) FROM {} WHERE id {how} ?1", self.table);
-            let found = self.db.query_row(&sql, [id.cast_signed()], |row| row.get::<_, Option<i64>>(0));
-            found.ok().flatten().and_then(|id| u64::try_from(id).ok())
-        };
+    /// The games before and after one among those of a condition, in the order of `ask`; none where the condition is wrong.
+    pub(crate) fn neighbours(&self, id: u64, ask: &Ask<'_>) -> [Option<u64>; 2] {
+        [self.near(id, ask, false), self.near(id, ask, true)].map(|found| found.ok().flatten())
+    }
+
+    /// The next game after one, or the one before it.
+    fn near(&self, id: u64, ask: &Ask<'_>, after: bool) -> rusqlite::Result<Option<u64>> {
+        let (filter, sort, table) = (self.filter(ask.condition)?, quoted(self.sorted(ask)), self.table);
+        let id = id.cast_signed();
         self.patience.begin();
-        [near("max", "<"), near("min", ">")]
+        let own = format!("SELECT {sort} FROM {table} WHERE id = ?1");
+        let own: SqlValue = self.db.query_row(&own, [id], |row| row.get(0))?;
+        // NULL is less than every value.
+        let beyond = match (&own, after != ask.descending) {
+            (SqlValue::Null, true) => format!("{sort} IS NOT NULL"),
+            (SqlValue::Null, false) => "0".to_owned(),
+            (_, true) => format!("{sort} > ?1"),
+            (_, false) => format!("{sort} < ?1 OR {sort} IS NULL"),
+        };
+        let (than, way) = if after { (">", "ASC") } else { ("<", "DESC") };
+        let across = if after != ask.descending { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT id FROM {table} {filter} {} ({beyond} OR {sort} IS ?1 AND id {than} ?2) ORDER BY {sort} {across}, id {way} LIMIT 1",
+            if filter.is_empty() { "WHERE" } else { "AND" }
+        );
+        let found = self.db.query_row(&sql, (own, id), |row| row.get::<_, i64>(0)).optional()?;
+        Ok(found.and_then(|id| u64::try_from(id).ok()))
+    }
+
+    /// The column that games are sorted by; a name that is none sorts by number.
+    fn sorted<'a>(&'a self, ask: &Ask<'a>) -> &'a str {
+        self.columns.iter().find(|(name, _)| name == ask.sort).map_or("id", |(name, _)| name)
     }
 
     /// How the values of a column are spread over the games that a condition names.
@@ -349,10 +371,29 @@ mod tests {
         assert_eq!((games.total, ids), (10, vec![&SqlValue::Integer(83), &SqlValue::Integer(73)]));
         assert_eq!(shown(&games.rows[0][4]), "00ff");
         assert_eq!(database.games(&Ask { first: 1 << 60, most: u64::MAX, ..Ask::default() }).unwrap().rows.len(), 0);
-        assert_eq!(database.neighbours(0), [None, Some(1)]);
         assert_eq!(database.game(7).unwrap()[1], SqlValue::Integer(7));
         // A name that is no column sorts nothing.
         assert_eq!(database.games(&Ask { sort: "q; DROP TABLE games", most: 1, ..Ask::default() }).unwrap().total, 100);
+    }
+
+    #[test]
+    fn neighbours_stand_as_in_the_table() {
+        let (_folder, database) = made();
+        for condition in ["", "id < 40", "length IN (2, 5)"] {
+            for (sort, descending) in
+                [("", false), ("length", false), ("length", true), ("name", false), ("name", true)]
+            {
+                let ask = Ask { condition, sort, descending, first: 0, most: 100 };
+                let number = |row: &Vec<SqlValue>| shown(&row[0]).parse::<u64>().unwrap();
+                let ids: Vec<u64> = database.games(&ask).unwrap().rows.iter().map(number).collect();
+                for (i, id) in ids.iter().enumerate() {
+                    let near = [i.checked_sub(1).map(|i| ids[i]), ids.get(i + 1).copied()];
+                    assert_eq!(database.neighbours(*id, &ask), near, "{id} of {ask:?}");
+                }
+            }
+        }
+        let wrong = Ask { condition: "nought = 1", ..Ask::default() };
+        assert_eq!(database.neighbours(3, &wrong), [None, None]);
     }
 
     #[test]

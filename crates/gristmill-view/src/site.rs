@@ -90,7 +90,6 @@ impl Host for Site {
             ("X-Frame-Options", "DENY".to_owned()),
             ("Referrer-Policy", "no-referrer".to_owned()),
             ("Cross-Origin-Resource-Policy", "same-origin".to_owned()),
-            ("Cross-Origin-Opener-Policy", "same-origin".to_owned()),
         ];
         lines.append(&mut answer.lines);
         if lines.iter().all(|(name, _)| *name != "Cache-Control") {
@@ -137,11 +136,9 @@ impl Site {
             return Ok(Answer { code: 200, kind, lines, body: text.as_bytes().to_vec() });
         }
         let way = vec![(self.name.clone(), self.root.clone())];
-        let files = self.shelf.files();
-        if let (["file", number, rest @ ..], Some(files)) = (&path[..], files) {
-            let names: Vec<&str> = files.collect();
+        if let ["file", number, rest @ ..] = &path[..] {
             let place: usize = number.parse().map_err(|_| missing())?;
-            let file = *names.get(place).ok_or_else(missing)?;
+            let file = self.shelf.file(place).ok_or_else(missing)?;
             let shelf = self.file(place, file)?;
             let base = format!("{}file/{place}/", self.root);
             let name = Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into_owned());

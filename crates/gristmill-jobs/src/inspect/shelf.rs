@@ -91,10 +91,18 @@ impl Shelf {
         }
     }
 
-    /// The paths of the files, where it is a folder of them; each is opened by [`Shelf::open`].
-    pub fn files(&self) -> Option<impl ExactSizeIterator<Item = &str>> {
+    /// How many files there are, where it is a folder of them.
+    pub fn files(&self) -> Option<usize> {
         match &self.holds {
-            Holds::Folder(files) => Some(files.iter().map(Closed::path)),
+            Holds::Folder(files) => Some(files.len()),
+            _ => None,
+        }
+    }
+
+    /// The path of a file of the folder, by its place; [`Shelf::open`] opens it.
+    pub fn file(&self, place: usize) -> Option<&str> {
+        match &self.holds {
+            Holds::Folder(files) => files.get(place).map(Closed::path),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::publish::{Found, Staging, sync_folder, write_whole};
 use gristmill_format::demo::picture::png;
 use gristmill_format::demo::source::DemoFile;
-use gristmill_format::demo::strip::{Colors, Picture, Stack, evenly_spaced, strip};
+use gristmill_format::demo::strip::{BORDER, Colors, Picture, Stack, evenly_spaced, strip};
 use gristmill_format::layout::{DType, Field};
 use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error as FormatError, Kind};
@@ -116,8 +116,15 @@ pub fn field_png(field: &Field, bytes: &[u8]) -> Result<Vec<u8>> {
     let DType::Scalar(scalar, _) = field.dtype else {
         return Err(named(FormatError::new(Kind::Unsupported, "records, which are no picture")).into());
     };
-    let drawn = strip(&[bytes], scalar, &field.shape, None, Stack::Newest).and_then(|picture| png(&picture));
+    let drawn = strip(&[bytes], scalar, &field.shape, None, Stack::Newest).and_then(|strip| png(&bare(&strip)));
     Ok(drawn.map_err(named)?)
+}
+
+/// A strip of one picture without what is around it.
+fn bare(strip: &Picture) -> Picture {
+    let [width, height] = [strip.width, strip.height].map(|side| side.saturating_sub(2 * BORDER));
+    let rows = strip.rgb.chunks_exact(strip.width * 3).skip(BORDER).take(height);
+    Picture { width, height, rgb: rows.flat_map(|row| &row[BORDER * 3..][..width * 3]).copied().collect() }
 }
 
 /// Writes strips as PNG: one into the file `out`, where its name ends in `.png`; else all into the folder `out`, together. Gives

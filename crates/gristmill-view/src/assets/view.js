@@ -72,7 +72,7 @@ function scrub(game) {
     const to = { first: 0, back: at - 1, on: at + 1, last };
     for (const link of game.querySelectorAll("[data-step]")) {
       const frame = Math.max(0, Math.min(last, to[link.dataset.step]));
-      link.href = `?frame=${frame}`;
+      link.href = address(frame);
       link.toggleAttribute("aria-disabled", frame === at);
     }
     remember();
@@ -83,7 +83,14 @@ function scrub(game) {
   let noted = 0;
   function remember() {
     clearTimeout(noted);
-    noted = setTimeout(() => history.replaceState(null, "", `?frame=${at}`), 150);
+    noted = setTimeout(() => history.replaceState(null, "", address(at)), 150);
+  }
+
+  // What was chosen of the games stays in the address.
+  function address(frame) {
+    const query = new URLSearchParams(location.search);
+    query.set("frame", frame);
+    return `?${query}`;
   }
 
   function stop() {

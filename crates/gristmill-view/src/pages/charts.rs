@@ -35,8 +35,13 @@ pub(super) fn curves(room: &Room<'_>, game: &Game) -> Result<Curves> {
     for frames in at.chunks((AT_ONCE / size).clamp(1, at.len().max(1))) {
         let records = room.shelf.records(game, frames)?;
         for (frame, record) in frames.iter().zip(records.chunks_exact(size)) {
-            let view = room.shelf.drawn(game, *frame, record, layout.as_ref(), false)?;
-            charts.get_or_insert_with(|| Charts::of(&view, layout.as_ref())).push(&view, record);
+            match charts.as_mut().filter(|charts| charts.is_of_fields()) {
+                Some(charts) => charts.elements(record),
+                None => {
+                    let view = room.shelf.drawn(game, *frame, record, layout.as_ref(), false)?;
+                    charts.get_or_insert_with(|| Charts::of(&view, layout.as_ref())).push(&view, record);
+                }
+            }
         }
     }
     let charts = charts.map(|charts| charts.charts).unwrap_or_default();
@@ -83,12 +88,19 @@ impl Charts {
         match view {
             FrameView::Chess(view) => self.rows(&chess(view)),
             FrameView::G2048(view) => self.rows(&step(view)),
-            FrameView::Demo(_) => {
-                let rows: Vec<Vec<f64>> = self.fields.iter().map(|field| elements(field, record)).collect();
-                self.rows(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            }
+            FrameView::Demo(_) => self.elements(record),
             FrameView::Drawn(_) => {}
         }
+    }
+
+    /// Whether records need not be drawn for their numbers: each chart is of a field.
+    fn is_of_fields(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
+    fn elements(&mut self, record: &[u8]) {
+        let rows: Vec<Vec<f64>> = self.fields.iter().map(|field| elements(field, record)).collect();
+        self.rows(&rows);
     }
 
     fn rows(&mut self, rows: &[impl AsRef<[f64]>]) {

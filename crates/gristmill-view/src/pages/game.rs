@@ -8,12 +8,13 @@ use gristmill_format::error::plain;
 use gristmill_jobs::inspect::{FrameView, Game};
 use serde_json::json as value;
 
+use super::pack::{ask, chosen};
 use super::{Fault, Result, Room, charts, frame as frames, html_answer, json};
 use crate::assets::PIECES;
 use crate::database::shown;
 use crate::draw::curves::chart;
 use crate::html::{cut, escape, grouped};
-use crate::url::{Asked, encoded};
+use crate::url::{Asked, encoded, query};
 
 /// The game that a part of a path names.
 pub(super) fn named(room: &Room<'_>, id: &str) -> Result<Game> {
@@ -70,7 +71,7 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
         );
     }
     let game = named(room, id)?;
-    let mut body = head(room, &game);
+    let mut body = head(room, &game, asked);
     if game.frames == 0 {
         body.push_str("<p class=\"none\">This game has no frame.</p>");
         return Ok(room.page(&format!("Game {}", game.id), &body));
@@ -85,7 +86,7 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
         room.base, game.id, game.frames
     );
     body.push_str(&part(room, &game, at)?);
-    body.push_str(&controls(&game, at));
+    body.push_str(&controls(&game, at, asked));
     match charts::curves(room, &game) {
         Ok(curves) => {
             body.push_str("<div class=\"charts\">");
@@ -103,9 +104,10 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
     Ok(room.page(&format!("Game {}", game.id), &body))
 }
 
-fn head(room: &Room<'_>, game: &Game) -> String {
+fn head(room: &Room<'_>, game: &Game, asked: &Asked) -> String {
+    let chosen = escape(&query(&chosen(asked)));
     let neighbours = match room.database {
-        Some(database) => database.neighbours(game.id),
+        Some(database) => database.neighbours(game.id, &ask(asked, 1, 0)),
         None => [game.place.checked_sub(1), Some(game.place + 1).filter(|next| *next < room.shelf.len())]
             .map(|place| place.map(|place| place as u64)),
     };
@@ -113,8 +115,18 @@ fn head(room: &Room<'_>, game: &Game) -> String {
     for (near, rel, text) in [(neighbours[0], "prev", "← Game"), (neighbours[1], "next", "Game →")] {
         if let Some(near) = near {
             let number = if rel == "prev" { format!("{text} {near}") } else { format!("Game {near} →") };
-            let _ = write!(out, "<a data-game-{rel} rel=\"{rel}\" href=\"{}game/{near}\">{number}</a>", room.base);
+            let _ =
+                write!(out, "<a data-game-{rel} rel=\"{rel}\" href=\"{}game/{near}{chosen}\">{number}</a>", room.base);
         }
+    }
+    if !chosen.is_empty() {
+        let condition = asked.get("where");
+        let of = if condition.is_empty() {
+            "All games".to_owned()
+        } else {
+            format!("Games where <code>{}</code>", cut(condition))
+        };
+        let _ = write!(out, "<a data-list href=\"{}{chosen}\">↑ {of}</a>", room.base);
     }
     out.push_str("</nav></div>");
     if let Some(source) = &game.source {
@@ -129,16 +141,23 @@ fn head(room: &Room<'_>, game: &Game) -> String {
 }
 
 /// Links to other frames, and a slider where there is JavaScript.
-fn controls(game: &Game, at: u64) -> String {
+fn controls(game: &Game, at: u64, asked: &Asked) -> String {
     let last = game.frames - 1;
     let link = |to: u64, name: &str, sign: &str, key: &str| {
         let here = if to == at { " aria-disabled=\"true\"" } else { "" };
-        format!("<a href=\"?frame={to}\" data-step=\"{key}\" aria-label=\"{name}\" title=\"{name}\"{here}>{sign}</a>")
+        let [condition, sort, way] = chosen(asked);
+        let address = escape(&query(&[("frame", &to.to_string()), condition, sort, way]));
+        format!("<a href=\"{address}\" data-step=\"{key}\" aria-label=\"{name}\" title=\"{name}\"{here}>{sign}</a>")
     };
+    let kept: String = chosen(asked)
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escape(value)))
+        .collect();
     format!(
         "<nav class=\"steps\" aria-label=\"Frames\">{}{}<button type=\"button\" data-play hidden aria-label=\"Play\" \
          title=\"Play (space)\">▶</button>{}{}<input type=\"range\" min=\"0\" max=\"{last}\" value=\"{at}\" aria-label=\"Frame\" \
-         data-slider hidden><form method=\"get\"><label>Frame <input name=\"frame\" type=\"number\" min=\"0\" max=\"{last}\" \
+         data-slider hidden><form method=\"get\">{kept}<label>Frame <input name=\"frame\" type=\"number\" min=\"0\" max=\"{last}\" \
          value=\"{at}\" data-number></label><span>of 0 to {}</span><button data-go>Go</button></form></nav>\
          <p class=\"keys\" hidden data-keys><kbd>←</kbd> <kbd>→</kbd> step · <kbd>PgUp</kbd> <kbd>PgDn</kbd> ten · \
          <kbd>Home</kbd> <kbd>End</kbd> ends · <kbd>space</kbd> play · <kbd>[</kbd> <kbd>]</kbd> other games</p>",

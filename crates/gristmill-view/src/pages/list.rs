@@ -45,9 +45,10 @@ pub(super) fn chunks(room: &Room<'_>, asked: &Asked) -> String {
 
 /// The files of a folder.
 pub(super) fn files(room: &Room<'_>, asked: &Asked) -> String {
-    let names: Vec<&str> = room.shelf.files().into_iter().flatten().collect();
-    let total = names.len() as u64;
-    let each = |place: usize| (format!("{}file/{place}/", room.base), plain(below(names[place], room)).into_owned());
+    let total = room.shelf.files().unwrap_or_default() as u64;
+    let name =
+        |place: usize| room.shelf.file(place).map_or_else(String::new, |path| plain(below(path, room)).into_owned());
+    let each = |place: usize| (format!("{}file/{place}/", room.base), name(place));
     head(room, &[("Files", grouped(total))]) + &links(room, asked, total, &each)
 }
 

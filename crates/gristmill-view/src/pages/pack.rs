@@ -72,7 +72,12 @@ fn condition(page: &str, asked: &Asked, columns: &[(String, String)], wrong: Opt
     out + "</ul></details>"
 }
 
-fn ask<'a>(asked: &'a Asked, most: u64, first: u64) -> Ask<'a> {
+/// What was chosen of the games, which their pages keep.
+pub(super) fn chosen(asked: &Asked) -> [(&'static str, &str); 3] {
+    ["where", "sort", "way"].map(|name| (name, asked.get(name)))
+}
+
+pub(super) fn ask<'a>(asked: &'a Asked, most: u64, first: u64) -> Ask<'a> {
     let descending = asked.get("way") == "down";
     Ask { condition: asked.get("where"), sort: asked.get("sort"), descending, first, most }
 }
@@ -129,8 +134,8 @@ fn table(room: &Room<'_>, database: &Database, asked: &Asked, found: &Games) -> 
         for i in &told {
             let value = &row[*i];
             if database.columns[*i].0 == "id" {
-                let id = escape(&shown(value));
-                let _ = write!(out, "<th scope=\"row\"><a href=\"{}game/{id}\">{id}</a></th>", room.base);
+                let (id, chosen) = (escape(&shown(value)), escape(&query(&chosen(asked))));
+                let _ = write!(out, "<th scope=\"row\"><a href=\"{}game/{id}{chosen}\">{id}</a></th>", room.base);
                 continue;
             }
             let _ = match value {
