@@ -1,5 +1,6 @@
 """`gristmill view` through the real command: its pages and data, what hostile requests get, and how it ends."""
 
+import json
 import re
 import signal
 import socket
@@ -62,7 +63,9 @@ def test_a_pack_of_chess_is_a_table_with_conditions(packed: Path) -> None:
         db = sqlite3.connect(f"file:{packed / 'metadata.db'}?immutable=1", uri=True)
         assert games["total"] == db.execute("SELECT count(*) FROM games WHERE frames > 20").fetchone()[0]
         assert "no such column: elo" in viewer.page("?where=elo+%3E+1")
-        assert viewer.ask("games.json?where=elo")[0] == 400
+        status, headers, body = viewer.ask("games.json?where=elo")
+        assert (status, headers["Content-Type"]) == (400, "application/json")
+        assert "no such column: elo" in json.loads(body)["error"]
         spread = viewer.json("columns.json")["frames"]
         assert sum(bar["games"] for bar in spread["bars"]) == 30
         for bar in spread["bars"]:
@@ -180,6 +183,9 @@ def test_files_and_folders_are_shown_too(packed: Path, tmp_path: Path) -> None:
         assert f'href="{viewer.root}file/0/"' in page
         assert "<polygon" in viewer.page("file/2/game/0?frame=4")
         assert viewer.json("file/2/game/0/frame/4.json")["fen"]
+    with viewing(packed.parent) as viewer:
+        assert f'<a href="{viewer.root}file/0/">packed</a> <small>pack</small>' in viewer.page()
+        assert viewer.json("file/0/games.json")["total"] == 30
     write_dm_control(tmp_path / "spin.pkl", [5, 7])
     with viewing(tmp_path / "spin.pkl") as viewer:
         assert "acts" in viewer.page("game/1")

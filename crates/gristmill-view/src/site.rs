@@ -1,9 +1,10 @@
 //! A path, an address and a flag -> a site of what lies at the path, served until the flag is set. Who asks is checked first: the
 //! name of this machine or a token, no other site, no method but GET. Says to every browser what it may load: nothing of others.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::runtime::seed::fresh_root;
@@ -31,10 +32,24 @@ struct Site {
     root: String,
     token: Option<String>,
     name: String,
+    all: Opened,
+    /// What was shown last of a folder.
+    last: RefCell<Option<(usize, Rc<Opened>)>>,
+}
+
+/// A shelf, and of a pack the table of its games.
+struct Opened {
     shelf: Shelf,
     database: Option<Database>,
-    /// The file of a folder that was shown last.
-    last: Mutex<Option<(usize, Arc<Shelf>)>>,
+}
+
+impl Opened {
+    fn at(path: &Path) -> Result<Self> {
+        let shelf = Shelf::open(path)?;
+        let table = shelf.pack().map(|all| all.pack().games_table());
+        let database = table.map(|table| Database::open(shelf.path(), table)).transpose()?;
+        Ok(Opened { shelf, database })
+    }
 }
 
 impl View {
@@ -43,16 +58,14 @@ impl View {
     ///
     /// Errors: those of opening; `Config` in `addr` for an address that cannot be bound.
     pub fn open(path: &Path, address: &str) -> Result<Self> {
-        let shelf = Shelf::open(path)?;
-        let table = shelf.pack().map(|all| all.pack().games_table());
-        let database = table.map(|table| Database::open(shelf.path(), table)).transpose()?;
+        let all = Opened::at(path)?;
         let bound = Door::bind(address);
         let door = bound.map_err(|e| Error::config("addr", format!("cannot listen on {address}: {e}")))?;
         let token = (!door.is_local()).then(|| format!("{:016x}{:016x}", fresh_root(), fresh_root()));
         let root = token.as_ref().map_or("/".to_owned(), |token| format!("/{token}/"));
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        Ok(View { door, site: Site { root, token, name, shelf, database, last: Mutex::default() } })
+        Ok(View { door, site: Site { root, token, name, all, last: RefCell::default() } })
     }
 
     /// The address of the first page. It has the token, where there is one.
@@ -82,7 +95,7 @@ impl Host for Site {
     fn reply(&self, head: &Head) -> Reply<()> {
         let mut answer = match self.checked(head).and_then(|asked| self.answer(&asked)) {
             Ok(answer) => answer,
-            Err(fault) => self.refused(&fault),
+            Err(fault) => self.refused(&fault, head),
         };
         let mut lines = vec![
             ("Content-Security-Policy", POLICY.to_owned()),
@@ -138,33 +151,38 @@ impl Site {
         let way = vec![(self.name.clone(), self.root.clone())];
         if let ["file", number, rest @ ..] = &path[..] {
             let place: usize = number.parse().map_err(|_| missing())?;
-            let file = self.shelf.file(place).ok_or_else(missing)?;
-            let shelf = self.file(place, file)?;
+            let file = self.all.shelf.item(place).ok_or_else(missing)?;
+            let opened = self.item(place, file)?;
             let base = format!("{}file/{place}/", self.root);
             let name = Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into_owned());
             let way = [way, vec![(name, base.clone())]].concat();
-            let room = Room { root: &self.root, base, way, shelf: &shelf, database: None };
-            return room.answer(rest, asked);
+            let (shelf, database) = (&opened.shelf, opened.database.as_ref());
+            return Room { root: &self.root, base, way, shelf, database }.answer(rest, asked);
         }
         let (root, base) = (&*self.root, self.root.clone());
-        Room { root, base, way, shelf: &self.shelf, database: self.database.as_ref() }.answer(&path, asked)
+        let (shelf, database) = (&self.all.shelf, self.all.database.as_ref());
+        Room { root, base, way, shelf, database }.answer(&path, asked)
     }
 
-    /// A file of the folder, open.
-    fn file(&self, place: usize, path: &str) -> pages::Result<Arc<Shelf>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, shelf)) = last.as_ref().filter(|(there, _)| *there == place) {
-            return Ok(Arc::clone(shelf));
+    /// A pack or file of the folder, open.
+    fn item(&self, place: usize, path: &str) -> pages::Result<Rc<Opened>> {
+        if let Some((_, opened)) = self.last.borrow().as_ref().filter(|(there, _)| *there == place) {
+            return Ok(Rc::clone(opened));
         }
-        let shelf = Arc::new(Shelf::open(Path::new(path))?);
-        *last = Some((place, Arc::clone(&shelf)));
-        Ok(shelf)
+        let opened = Rc::new(Opened::at(Path::new(path))?);
+        *self.last.borrow_mut() = Some((place, Rc::clone(&opened)));
+        Ok(opened)
     }
 
     /// A page that says what is wrong. Those who were not let in learn nothing of what is here.
-    fn refused(&self, fault: &Fault) -> Answer {
+    fn refused(&self, fault: &Fault, head: &Head) -> Answer {
         if matches!(fault.code, 403 | 405) {
             return Answer::plain(fault.code, &fault.text);
+        }
+        let path = head.target.split('?').next().unwrap_or_default();
+        if path.ends_with(".json") {
+            let body = serde_json::json!({ "error": fault.text }).to_string().into_bytes();
+            return Answer { code: fault.code, kind: "application/json", lines: Vec::new(), body };
         }
         let way = [(self.name.clone(), self.root.clone())];
         let body = format!("<h1>No page here</h1><p class=\"wrong\" role=\"alert\">{}</p>", escape(&fault.text));

@@ -10,7 +10,7 @@ use super::address;
 #[command(after_help = "Examples:\n  gristmill view packed\n  gristmill view games --no-browser\n  \
 gristmill view packed --addr 0.0.0.0:8642      (other machines then need the token in the printed address)")]
 pub(crate) struct View {
-    /// Path or URL of a pack, a file of games, or a folder of such files.
+    /// Path or URL of a pack, a file of games, or a folder of both.
     pub(crate) path: PathBuf,
     /// Where to listen: PORT of this machine, or HOST:PORT; port 0 is any free one [default: 8642, or a free one where that is
     /// taken].

@@ -1,22 +1,27 @@
 //! A pack, a file or a folder of files, opened once -> its games by place, their records, and each frame as its kind draws it.
 //! Reads one game at a time, and keeps the one game of a file that it decoded last. Judges nothing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_engine::chunks::is_pack;
 use gristmill_engine::error::Result;
+use gristmill_engine::lineage::FILE as LINEAGE;
+use gristmill_engine::marks::FOLDER as MARKS;
+use gristmill_engine::names::{file_name, is_chunks, is_sums};
 use gristmill_engine::pack::METADATA;
+use gristmill_engine::row_files;
 use gristmill_engine::selection::{self, Selection};
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::files::{is_file, is_folder};
 use gristmill_engine::store::place::resolved;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
-use gristmill_format::{Error, Kind};
+use gristmill_format::{Error, Kind, detect};
 
 use super::{FramePlace, FrameView, pack_frame};
-use crate::files::{self, Closed, Found};
+use crate::files::{self, Closed, Found, Listing};
 use crate::work::Opened;
 use crate::work::drawn::record;
 
@@ -29,7 +34,13 @@ pub struct Shelf {
 enum Holds {
     Pack(Box<Selection>),
     File(Box<Opened>, Mutex<Option<(usize, Arc<Chunk>)>>),
-    Folder(Vec<Closed>),
+    Folder(Vec<Item>),
+}
+
+/// What lies in a folder.
+enum Item {
+    Pack(String),
+    File(Closed),
 }
 
 /// One game of a shelf.
@@ -56,15 +67,12 @@ impl Shelf {
                 Holds::Pack(Box::new(Selection::all(selection::open(&path, Residence::Mapped)?)))
             }
             true => {
-                let listing = files::list(&path)?;
-                if listing.files.is_empty() {
-                    let detail = match listing.packs.first() {
-                        Some(pack) => format!("a folder of packs; name one of them, such as {}", pack.display()),
-                        None => "a folder without files".to_owned(),
-                    };
-                    return Err(Error::new(Kind::Empty, detail).in_source(path.display().to_string()).into());
+                let items = items(files::list(&path)?);
+                if items.is_empty() {
+                    let e = Error::new(Kind::Empty, "a folder without files");
+                    return Err(e.in_source(path.display().to_string()).into());
                 }
-                Holds::Folder(listing.files)
+                Holds::Folder(items)
             }
             false => match files::file(&path) {
                 Found::File(file) => Holds::File(Box::new(file), Mutex::default()),
@@ -91,19 +99,30 @@ impl Shelf {
         }
     }
 
-    /// How many files there are, where it is a folder of them.
-    pub fn files(&self) -> Option<usize> {
+    /// How many packs and files there are, where it is a folder of them.
+    pub fn items(&self) -> Option<usize> {
         match &self.holds {
-            Holds::Folder(files) => Some(files.len()),
+            Holds::Folder(items) => Some(items.len()),
             _ => None,
         }
     }
 
-    /// The path of a file of the folder, by its place; [`Shelf::open`] opens it.
-    pub fn file(&self, place: usize) -> Option<&str> {
-        match &self.holds {
-            Holds::Folder(files) => files.get(place).map(Closed::path),
-            _ => None,
+    /// The path of a pack or file of the folder, by its place, packs first; [`Shelf::open`] opens it.
+    pub fn item(&self, place: usize) -> Option<&str> {
+        let Holds::Folder(items) = &self.holds else { return None };
+        items.get(place).map(|item| match item {
+            Item::Pack(path) => path,
+            Item::File(file) => file.path(),
+        })
+    }
+
+    /// What lies at a place of the folder, by its first bytes: `pack`, the kind of the frames of a file, or `data` where the file
+    /// itself says it; none for what is of no known format, or cannot be read.
+    pub fn kind_of(&self, place: usize) -> Option<&'static str> {
+        let Holds::Folder(items) = &self.holds else { return None };
+        match items.get(place)? {
+            Item::Pack(_) => Some("pack"),
+            Item::File(file) => Some(detect::kind(file.format()?).unwrap_or("data")),
         }
     }
 
@@ -254,4 +273,21 @@ impl Shelf {
         let detail = format!("there is no game {place}; there are {}, counted from 0", self.len());
         Error::new(Kind::Missing, detail).in_source(self.path.display().to_string()).into()
     }
+}
+
+/// The packs of a folder, and the files that belong to none of them.
+fn items(listing: Listing) -> Vec<Item> {
+    let folder = |file: &Closed| Path::new(file.path()).parent().map(Path::to_owned).unwrap_or_default();
+    let is_first = |file: &&Closed| file.named(&file_name(0)) && Path::new(file.path()).ends_with(file_name(0));
+    let packs: BTreeSet<PathBuf> =
+        listing.packs.into_iter().chain(listing.files.iter().filter(is_first).map(folder)).collect();
+    let is_part = |file: &Closed| {
+        let (folder, name) = (folder(file), Path::new(file.path()).file_name().unwrap_or_default().to_string_lossy());
+        match packs.contains(&folder) {
+            true => row_files::is_part(&name) || is_chunks(&name) || is_sums(&name) || name == LINEAGE,
+            false => folder.ends_with(MARKS) && folder.parent().is_some_and(|folder| packs.contains(folder)),
+        }
+    };
+    let files = listing.files.into_iter().filter(|file| !is_part(file)).map(Item::File);
+    packs.iter().map(|pack| Item::Pack(pack.display().to_string())).chain(files).collect()
 }

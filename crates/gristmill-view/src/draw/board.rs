@@ -28,7 +28,7 @@ impl Position {
             let mut file = 0;
             for c in row.chars().filter(|_| row.is_ascii()) {
                 if let Some(empty) = c.to_digit(9) {
-                    file += empty as u8;
+                    file = (file + empty as u8).min(8);
                 } else if NAMES.iter().any(|(letter, _)| *letter == c.to_ascii_lowercase()) && file < 8 {
                     pieces.push(((file, rank), c));
                     file += 1;

@@ -114,8 +114,7 @@ fn step(view: &StepView) -> Shown {
     let says =
         format!("{}Step {}.", if made.is_empty() { String::new() } else { format!("Moved {made}. ") }, step.step_index);
     let picture = tiles::svg(&step.ranks, &ways, &says) + &format!("<p class=\"heard\">{words}.</p>");
-    let sum: u64 =
-        step.ranks.iter().filter(|rank| **rank > 0).map(|rank| 1u64.checked_shl((*rank).into()).unwrap_or(0)).sum();
+    let sum: u64 = step.ranks.iter().filter(|rank| **rank > 0).map(|rank| 1u64 << rank.min(&40)).sum();
     let mut panel = facts(&[
         ("Step", step.step_index.to_string()),
         ("Move", if made.is_empty() { "–".to_owned() } else { made.to_owned() }),

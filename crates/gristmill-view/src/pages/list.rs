@@ -1,7 +1,8 @@
-//! The games of a file, and the files of a folder, as lists; a game is decoded when it is shown, and not before.
+//! The games of a file, and what lies in a folder, as lists; a game is decoded when it is shown, and not before.
 
 use std::fmt::Write;
 
+use gristmill_engine::store::place::is_local;
 use gristmill_format::error::plain;
 
 use super::{Room, page_of, pager};
@@ -19,15 +20,26 @@ fn head(room: &Room<'_>, what: &[(&str, String)]) -> String {
     format!("<h1>{}</h1>{}", escape(name), facts(&all))
 }
 
-/// A list of links, a page of it: address and name of each place.
-fn links(room: &Room<'_>, asked: &Asked, total: u64, each: &dyn Fn(usize) -> (String, String)) -> String {
+/// One line of a list.
+struct Line {
+    /// Where it leads; empty where it leads nowhere.
+    address: String,
+    name: String,
+    /// What is there, where that is known.
+    kind: &'static str,
+}
+
+/// A list of links, a page of it.
+fn links(room: &Room<'_>, asked: &Asked, total: u64, each: &dyn Fn(usize) -> Line) -> String {
     let page = page_of(asked);
     let link = |page: u64| format!("{}{}", room.base, query(&[("page", &page.to_string())]));
     let pages = if total > EACH { pager(page, EACH, total, &link) } else { String::new() };
     let mut out = format!("{pages}<ol class=\"links\" start=\"{}\">", page * EACH);
     for place in (page * EACH..total).take(EACH as usize) {
-        let (address, name) = each(usize::try_from(place).unwrap_or(usize::MAX));
-        let _ = write!(out, "<li value=\"{place}\"><a href=\"{}\">{}</a></li>", escape(&address), cut(&name));
+        let Line { address, name, kind } = each(usize::try_from(place).unwrap_or(usize::MAX));
+        let (address, name) = (escape(&address), cut(&name));
+        let name = if address.is_empty() { name } else { format!("<a href=\"{address}\">{name}</a>") };
+        let _ = write!(out, "<li value=\"{place}\">{name} <small>{kind}</small></li>");
     }
     out + "</ol>" + &pages
 }
@@ -38,18 +50,23 @@ pub(super) fn chunks(room: &Room<'_>, asked: &Asked) -> String {
     let head = head(room, &[("File of", escape(&room.shelf.format())), ("Games", grouped(total))]);
     let each = |place: usize| {
         let name = room.shelf.member(place).map_or_else(|| format!("Game {place}"), |name| plain(name).into_owned());
-        (format!("{}game/{place}", room.base), name)
+        Line { address: format!("{}game/{place}", room.base), name, kind: "" }
     };
     head + &links(room, asked, total, &each)
 }
 
-/// The files of a folder.
-pub(super) fn files(room: &Room<'_>, asked: &Asked) -> String {
-    let total = room.shelf.files().unwrap_or_default() as u64;
-    let name =
-        |place: usize| room.shelf.file(place).map_or_else(String::new, |path| plain(below(path, room)).into_owned());
-    let each = |place: usize| (format!("{}file/{place}/", room.base), name(place));
-    head(room, &[("Files", grouped(total))]) + &links(room, asked, total, &each)
+/// The packs and files of a folder.
+pub(super) fn items(room: &Room<'_>, asked: &Asked) -> String {
+    let total = room.shelf.items().unwrap_or_default() as u64;
+    // Files elsewhere are not opened to say what they are.
+    let is_near = is_local(room.shelf.path());
+    let each = |place: usize| {
+        let name = room.shelf.item(place).map_or_else(String::new, |path| plain(below(path, room)).into_owned());
+        let kind = if is_near { room.shelf.kind_of(place) } else { Some("") };
+        let address = kind.map_or(String::new(), |_| format!("{}file/{place}/", room.base));
+        Line { address, name, kind: kind.unwrap_or("not data") }
+    };
+    head(room, &[("Packs and files", grouped(total))]) + &links(room, asked, total, &each)
 }
 
 /// The part of a path below the folder.

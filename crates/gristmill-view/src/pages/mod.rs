@@ -61,7 +61,7 @@ impl Room<'_> {
     pub(crate) fn answer(&self, path: &[&str], asked: &Asked) -> Result<Answer> {
         match (path, self.database, self.shelf.pack()) {
             ([], Some(database), Some(pack)) => Ok(self.page("Games", &pack::games(self, pack, database, asked))),
-            ([], ..) if self.shelf.files().is_some() => Ok(self.page("Files", &list::files(self, asked))),
+            ([], ..) if self.shelf.items().is_some() => Ok(self.page("Files", &list::items(self, asked))),
             ([], ..) => Ok(self.page("Games", &list::chunks(self, asked))),
             (["games.json"], Some(database), _) => json(&pack::games_as_data(database, asked)?),
             (["columns"], Some(database), Some(pack)) => {

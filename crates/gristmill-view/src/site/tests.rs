@@ -97,6 +97,93 @@ fn a_folder_and_a_file_are_shown_game_by_game() {
 }
 
 #[test]
+fn a_folder_of_packs_and_files_leads_to_all_of_them() {
+    let (folder, _, packed) = made();
+    std::fs::write(folder.path().join("notes.txt"), "no data").unwrap();
+    std::fs::create_dir(packed.join("marks")).unwrap();
+    std::fs::write(packed.join("marks/late.mark"), "no mark").unwrap();
+    let site = open(folder.path());
+    let (_, text) = get(&site, "/");
+    // The pack is one line, first; its eleven files and the mark are none.
+    assert!(text.contains("<a href=\"/file/0/\">&lt;packed&gt;</a> <small>pack</small>"), "{text}");
+    assert!(text.contains("notes.txt <small>not data</small>") && !text.contains("metadata.db"), "{text}");
+    assert_eq!(text.matches("<li value=").count(), 1 + 11 + 1, "{text}");
+    assert!(get(&site, "/file/0/?where=id+%3C+3").1.contains("1–3 of 3"));
+    assert!(get(&site, "/file/0/columns").1.contains("href=\"/file/0/marks\""));
+    assert!(get(&site, "/file/0/game/2?frame=3").1.contains("href=\"/file/0/game/3\""));
+    assert!(get(&site, "/file/0/marks").1.contains("late"));
+    assert!(get(&site, "/file/3/game/0").1.contains("<svg class=\"board\""));
+}
+
+/// Requests made of parts that belong there and parts that do not: each gets an answer, and the next one, too.
+#[test]
+fn no_request_ends_the_serving() {
+    let (_folder, games, packed) = made();
+    let parts = [
+        "",
+        "game",
+        "file",
+        "frame",
+        "picture",
+        "columns",
+        "games.json",
+        "marks",
+        "0",
+        "1",
+        "9",
+        "-1",
+        "18446744073709551615",
+        "18446744073709551616",
+        "1.5",
+        "3.json",
+        "x.png",
+        "assets",
+        "view.css",
+        "..",
+        "%00",
+        "%2f",
+        "ü",
+        "'",
+        "\"",
+    ];
+    let queries = [
+        "",
+        "where=id",
+        "where=1%3B",
+        "where=%27",
+        "where=x%27%00",
+        "where=1/0",
+        "where=abs(-9223372036854775808)",
+        "sort=id&way=down",
+        "page=18446744073709551615",
+        "page=1099511627776",
+        "frame=18446744073709551615",
+        "first=18446744073709551615&most=18446744073709551615",
+        "column=id",
+        "column=%22",
+        "where=--",
+        "where=/*",
+        "where=?1",
+        "where=:a",
+        "where=id+%3C+(SELECT+max(id)+FROM+games)",
+    ];
+    for site in [open(&packed), open(&games)] {
+        let mut state = 7u64;
+        for _ in 0..3000 {
+            let mut draw = |among: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % among
+            };
+            let path: Vec<&str> = (0..draw(6)).map(|_| parts[draw(parts.len())]).collect();
+            let target = format!("/{}?{}", path.join("/"), queries[draw(queries.len())]);
+            let (code, _) = get(&site, &target);
+            assert!([200, 400, 404, 500].contains(&code), "{target}: {code}");
+        }
+        assert_eq!(get(&site, "/").0, 200);
+    }
+}
+
+#[test]
 fn nothing_else_is_served() {
     let (_folder, _, packed) = made();
     let site = open(&packed);
