@@ -25,7 +25,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("generate", "chess", folder / "games", "--games", 30, "--seed", 1, "--plies-max", 60)
     (folder / "games/training.<i>.gz").write_bytes(b"no game")
     run("pack", folder / "games", folder / "packed")
-    run("mark", folder / "packed", "late", "--rule", "plies_left < 5")
+    run("mark", folder / "packed", "fresh", "--rule", "rule50_count < 2")
     return folder / "packed"
 
 
@@ -71,7 +71,7 @@ def test_a_pack_of_chess_is_a_table_with_conditions(packed: Path) -> None:
         for bar in spread["bars"]:
             condition = bar["where"].replace(" ", "+").replace(">", "%3E").replace("<", "%3C").replace('"', "%22")
             assert viewer.json(f"games.json?where={condition}")["total"] == bar["games"], bar
-        assert "late" in viewer.page("marks")
+        assert "fresh" in viewer.page("marks")
         assert "training.&lt;i&gt;.gz" in viewer.page("left-out")
         assert "<strong>pack</strong>" in viewer.page("origin")
         for tab in ("columns", "marks", "left-out", "origin"):
@@ -103,6 +103,9 @@ def test_a_game_of_chess_has_board_arrows_and_curves(packed: Path) -> None:
         assert part.startswith('<section id="frame"')
         assert 'data-frame="7"' in part
         assert "<html" not in part
+        records = [viewer.json(f"game/3/frame/{i}.json")["record"] for i in curves["at"]]
+        marked = sum(record["rule50_count"] < 2 for record in records)
+        assert f'aria-label="fresh: {marked} of {curves["frames"]} frames"' in page
         for wrong in ("game/99", "game/-1", "game/x", "game/3/frame/9999", "game/3/frame/x"):
             viewer.page(wrong, 404)
 
@@ -127,7 +130,7 @@ def test_data_elsewhere_is_shown(packed: Path, tmp_path: Path) -> None:
     with served(files_of(packed.parent)) as url, viewing(f"{url}/packed", "--cache", tmp_path / "cache") as viewer:
         assert viewer.json("games.json")["total"] == 30
         assert "<polygon" in viewer.page("game/0?frame=3")
-        assert "late" in viewer.page("marks")
+        assert "fresh" in viewer.page("marks")
         assert "training.&lt;i&gt;.gz" in viewer.page("left-out")
     (tmp_path / "web").mkdir()
     file = packed.parent / "games/training.5.gz"

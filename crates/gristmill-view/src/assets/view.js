@@ -112,6 +112,15 @@ function scrub(game) {
     }, 220);
   }
 
+  // Boards stay turned from game to game.
+  const flips = game.querySelector(".board") !== null;
+  game.querySelector("[data-flips]").hidden = !flips;
+  const flip = (turned) => {
+    game.classList.toggle("flipped", turned);
+    sessionStorage.setItem("flipped", turned ? "1" : "");
+  };
+  flip(sessionStorage.getItem("flipped") === "1");
+
   slider.addEventListener("input", () => show(Number(slider.value)));
   number.addEventListener("change", () => show(Number(number.value) || 0));
   number.form.addEventListener("submit", (event) => {
@@ -144,6 +153,7 @@ function scrub(game) {
     const steps = { ArrowLeft: wanted - 1, ArrowRight: wanted + 1, PageUp: wanted - 10, PageDown: wanted + 10, Home: 0, End: last };
     if (event.key in steps) show(steps[event.key]);
     else if (event.key === " ") toggle();
+    else if (event.key === "f" && flips) flip(!game.classList.contains("flipped"));
     else if (event.key === "[") document.querySelector("[data-game-prev]")?.click();
     else if (event.key === "]") document.querySelector("[data-game-next]")?.click();
     else return;

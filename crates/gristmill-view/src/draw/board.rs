@@ -95,9 +95,9 @@ pub(crate) fn svg(position: &Position, played: Option<&str>, moves: &[(&str, f32
         let side = if piece.is_ascii_uppercase() { "white" } else { "black" };
         let _ = write!(
             out,
-            "<use class=\"{side}\" href=\"#piece-{}\" x=\"{file}\" y=\"{}\" width=\"1\" height=\"1\"/>",
-            piece.to_ascii_lowercase(),
-            7 - rank
+            "<g transform=\"translate({file} {})\"><use class=\"{side}\" href=\"#piece-{}\" width=\"1\" height=\"1\"/></g>",
+            7 - rank,
+            piece.to_ascii_lowercase()
         );
     }
     let best = moves.first().map_or(1.0, |(_, share)| share.max(LEAST));
@@ -150,7 +150,8 @@ mod tests {
         assert_eq!(position.words(), "White: king e1, rook a1 h1, pawn e5. Black: king e8, pawn d5.");
         let drawn = svg(&position, Some("e5d6"), &[("e1g1", 0.6), ("e5d6", 0.3), ("a1a2", 0.01)], "a <board>");
         assert!(
-            drawn.contains("href=\"#piece-k\" x=\"4\" y=\"0\"") && drawn.contains("aria-label=\"a &lt;board&gt;\"")
+            drawn.contains("translate(4 0)\"><use class=\"black\" href=\"#piece-k\"")
+                && drawn.contains("aria-label=\"a &lt;board&gt;\"")
         );
         assert_eq!((drawn.matches("<polygon").count(), drawn.matches(" played\"").count()), (2, 2));
     }

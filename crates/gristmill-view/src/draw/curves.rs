@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::html::{escape, number};
 
 /// Units of a chart.
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 100.0;
+pub(super) const WIDTH: f64 = 1000.0;
+pub(super) const HEIGHT: f64 = 100.0;
 
 /// Some series of one unit.
 #[derive(Debug, Clone, Serialize)]
@@ -97,7 +97,7 @@ pub(crate) fn chart(chart: &Chart, at: &[u64], frames: u64, frame: u64) -> Strin
 }
 
 /// Where a frame stands.
-fn place(frame: u64, frames: u64) -> f64 {
+pub(super) fn place(frame: u64, frames: u64) -> f64 {
     if frames > 1 { frame as f64 / (frames - 1) as f64 * WIDTH } else { WIDTH / 2.0 }
 }
 

@@ -9,9 +9,10 @@ use gristmill_jobs::inspect::{FrameView, Game};
 use serde_json::json as value;
 
 use super::pack::{ask, chosen};
-use super::{Fault, Result, Room, charts, frame as frames, html_answer, json};
+use super::{Fault, Result, Room, charts, frame as frames, html_answer, json, marked};
 use crate::assets::PIECES;
 use crate::database::shown;
+use crate::draw::bands::bands;
 use crate::draw::curves::chart;
 use crate::html::{cut, escape, grouped};
 use crate::url::{Asked, encoded, query};
@@ -99,6 +100,11 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
             let _ = write!(body, "<p class=\"wrong\">No curves: {}</p>", escape(&fault.text));
         }
     }
+    if let Ok(marks) = marked::bands(room, &game)
+        && !marks.is_empty()
+    {
+        body.push_str(&bands("Marks", &marks, game.frames, at));
+    }
     body.push_str("<p class=\"heard\" id=\"says\" role=\"status\" aria-live=\"polite\"></p></div>");
     body.push_str(&said(room, &game));
     Ok(room.page(&format!("Game {}", game.id), &body))
@@ -160,7 +166,7 @@ fn controls(game: &Game, at: u64, asked: &Asked) -> String {
          data-slider hidden><form method=\"get\">{kept}<label>Frame <input name=\"frame\" type=\"number\" min=\"0\" max=\"{last}\" \
          value=\"{at}\" data-number></label><span>of 0 to {}</span><button data-go>Go</button></form></nav>\
          <p class=\"keys\" hidden data-keys><kbd>←</kbd> <kbd>→</kbd> step · <kbd>PgUp</kbd> <kbd>PgDn</kbd> ten · \
-         <kbd>Home</kbd> <kbd>End</kbd> ends · <kbd>space</kbd> play · <kbd>[</kbd> <kbd>]</kbd> other games</p>",
+         <kbd>Home</kbd> <kbd>End</kbd> ends · <kbd>space</kbd> play · <kbd>[</kbd> <kbd>]</kbd> other games<span data-flips> · <kbd>f</kbd> flip</span></p>",
         link(0, "First frame", "⇤", "first"),
         link(at.saturating_sub(1), "Frame before", "←", "back"),
         link((at + 1).min(last), "Frame after", "→", "on"),

@@ -4,6 +4,7 @@ mod charts;
 mod frame;
 mod game;
 mod list;
+mod marked;
 mod origin;
 mod pack;
 mod picture;
