@@ -166,6 +166,7 @@ def test_demonstrations_have_pictures_and_curves(tmp_path: Path) -> None:
     with viewing(tmp_path / "packed") as viewer:
         page = viewer.page("game/0?frame=3")
         plain(viewer, page)
+        assert "<h1>Trajectory 0</h1>" in page
         pictures = re.findall(r'src="([^"]*picture/3/[^"]*)"', page)
         assert len(pictures) == 2
         assert all("next_" not in name for name in pictures)

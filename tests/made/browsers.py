@@ -120,7 +120,8 @@ class Browser:
 def browsing() -> Iterator[Browser]:
     """A browser without a past, and without a way to any other machine."""
     program = chromium()
-    with tempfile.TemporaryDirectory() as home:
+    # Its last processes may still write when it has ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         to_read, write = os.pipe()
         read, to_write = os.pipe()
         words = [
@@ -140,6 +141,10 @@ def browsing() -> Iterator[Browser]:
             try:
                 yield Browser(write, read)
             finally:
+                # A browser that closes by itself ends its own processes first.
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    os.write(write, b'{"id": 0, "method": "Browser.close"}\0')
+                    child.wait(timeout=5)
                 os.close(write)
                 os.close(read)
                 child.terminate()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_engine::chunks::is_pack;
+use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::error::Result;
 use gristmill_engine::lineage::FILE as LINEAGE;
 use gristmill_engine::marks::FOLDER as MARKS;
@@ -132,6 +133,15 @@ impl Shelf {
             Holds::Pack(all) => all.pack().form().to_owned(),
             Holds::File(file, _) => file.source.describe().format.to_owned(),
             Holds::Folder(_) => String::new(),
+        }
+    }
+
+    /// The name of the kind that its frames are of; empty of a folder, and of a pack of rows.
+    pub fn kind(&self) -> &'static str {
+        match &self.holds {
+            Holds::Pack(all) => all.pack().as_a::<ChunkPack>().map_or("", |pack| pack.codec().name()),
+            Holds::File(file, _) => file.kind.name(),
+            Holds::Folder(_) => "",
         }
     }
 

@@ -3,6 +3,7 @@
 use gristmill_format::layout::{DType, Field, Layout};
 use gristmill_jobs::inspect::{ChessView, FrameView, Game, StepView};
 
+use super::picture::is_number;
 use super::{Result, Room};
 use crate::draw::curves::{Chart, sampled};
 
@@ -69,11 +70,15 @@ impl Charts {
                 charts.push(Chart::new("Legal moves", Some([0.0, 4.0]), &["legal moves"]));
             }
             FrameView::Demo(_) => {
-                let plain = |field: &&Field| {
-                    (1..=ELEMENTS).contains(&field.count())
-                        && matches!(field.dtype, DType::Scalar(scalar, _) if scalar.number(&vec![0; scalar.size()]).is_some())
+                let all = layout.map_or(&[][..], Layout::fields);
+                // What a step leads to is the value of the next one.
+                let is_next = |name: &str| {
+                    name.strip_prefix("next_").is_some_and(|name| all.iter().any(|field| field.name == name))
                 };
-                for field in layout.map_or(&[][..], Layout::fields).iter().filter(plain).take(CHARTS) {
+                let plain = |field: &&Field| {
+                    (1..=ELEMENTS).contains(&field.count()) && !is_next(&field.name) && is_number(field)
+                };
+                for field in all.iter().filter(plain).take(CHARTS) {
                     let names: Vec<String> = (0..field.count()).map(|i| i.to_string()).collect();
                     charts.push(Chart::new(&field.name, None, &names.iter().map(String::as_str).collect::<Vec<_>>()));
                     fields.push(field.clone());

@@ -53,8 +53,9 @@ fn part(room: &Room<'_>, game: &Game, at: u64) -> Result<String> {
     };
     let says = format!("Frame {at} of 0 to {}. {}", game.frames.saturating_sub(1), shown.says);
     Ok(format!(
-        "<section id=\"frame\" aria-label=\"Frame\" data-frame=\"{at}\" data-says=\"{}\"><div class=\"picture\">{}</div>\
+        "<section id=\"frame\"{} aria-label=\"Frame\" data-frame=\"{at}\" data-says=\"{}\"><div class=\"picture\">{}</div>\
          <div class=\"panel\">{}</div></section>",
+        if shown.picture.is_empty() { " class=\"bare\"" } else { "" },
         escape(&says),
         shown.picture,
         shown.panel
@@ -75,7 +76,7 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
     let mut body = head(room, &game, asked);
     if game.frames == 0 {
         body.push_str("<p class=\"none\">This game has no frame.</p>");
-        return Ok(room.page(&format!("Game {}", game.id), &body));
+        return Ok(whole(room, &game, &body));
     }
     let at = asked.number("frame").min(game.frames - 1);
     if matches!(room.shelf.frame(&game, at, false), Ok(FrameView::Chess(_))) {
@@ -107,7 +108,11 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
     }
     body.push_str("<p class=\"heard\" id=\"says\" role=\"status\" aria-live=\"polite\"></p></div>");
     body.push_str(&said(room, &game));
-    Ok(room.page(&format!("Game {}", game.id), &body))
+    Ok(whole(room, &game, &body))
+}
+
+fn whole(room: &Room<'_>, game: &Game, body: &str) -> Answer {
+    room.page_below(&format!("{} {}", room.game(), game.id), format!("{}game/{}", room.base, game.id), body)
 }
 
 fn head(room: &Room<'_>, game: &Game, asked: &Asked) -> String {
@@ -117,20 +122,21 @@ fn head(room: &Room<'_>, game: &Game, asked: &Asked) -> String {
         None => [game.place.checked_sub(1), Some(game.place + 1).filter(|next| *next < room.shelf.len())]
             .map(|place| place.map(|place| place as u64)),
     };
-    let mut out = format!("<div class=\"heading\"><h1>Game {}</h1><nav aria-label=\"Other games\">", game.id);
-    for (near, rel, text) in [(neighbours[0], "prev", "← Game"), (neighbours[1], "next", "Game →")] {
+    let name = room.game();
+    let mut out = format!("<div class=\"heading\"><h1>{name} {}</h1><nav aria-label=\"Others\">", game.id);
+    for (near, rel) in [(neighbours[0], "prev"), (neighbours[1], "next")] {
         if let Some(near) = near {
-            let number = if rel == "prev" { format!("{text} {near}") } else { format!("Game {near} →") };
+            let text = if rel == "prev" { format!("← {name} {near}") } else { format!("{name} {near} →") };
             let _ =
-                write!(out, "<a data-game-{rel} rel=\"{rel}\" href=\"{}game/{near}{chosen}\">{number}</a>", room.base);
+                write!(out, "<a data-game-{rel} rel=\"{rel}\" href=\"{}game/{near}{chosen}\">{text}</a>", room.base);
         }
     }
     if !chosen.is_empty() {
         let condition = asked.get("where");
         let of = if condition.is_empty() {
-            "All games".to_owned()
+            format!("All {}", room.games().to_lowercase())
         } else {
-            format!("Games where <code>{}</code>", cut(condition))
+            format!("{} where <code>{}</code>", room.games(), cut(condition))
         };
         let _ = write!(out, "<a data-list href=\"{}{chosen}\">↑ {of}</a>", room.base);
     }

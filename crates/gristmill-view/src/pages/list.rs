@@ -13,11 +13,10 @@ use crate::url::{Asked, query};
 const EACH: u64 = 100;
 
 fn head(room: &Room<'_>, what: &[(&str, String)]) -> String {
-    let name = room.way.last().map_or("", |(name, _)| name);
     let path = format!("<code>{}</code>", escape(&plain(&room.shelf.path().display().to_string())));
     let mut all = what.to_vec();
     all.push(("Path", path));
-    format!("<h1>{}</h1>{}", escape(name), facts(&all))
+    format!("<h1>{}</h1>{}", escape(room.name()), facts(&all))
 }
 
 /// One line of a list.
@@ -47,9 +46,12 @@ fn links(room: &Room<'_>, asked: &Asked, total: u64, each: &dyn Fn(usize) -> Lin
 /// The games of a file.
 pub(super) fn chunks(room: &Room<'_>, asked: &Asked) -> String {
     let total = room.shelf.len() as u64;
-    let head = head(room, &[("File of", escape(&room.shelf.format())), ("Games", grouped(total))]);
+    let head = head(room, &[("File of", escape(&room.shelf.format())), (room.games(), grouped(total))]);
     let each = |place: usize| {
-        let name = room.shelf.member(place).map_or_else(|| format!("Game {place}"), |name| plain(name).into_owned());
+        let name = room
+            .shelf
+            .member(place)
+            .map_or_else(|| format!("{} {place}", room.game()), |name| plain(name).into_owned());
         Line { address: format!("{}game/{place}", room.base), name, kind: "" }
     };
     head + &links(room, asked, total, &each)

@@ -11,6 +11,7 @@ mod picture;
 
 use gristmill_engine::sink::desk::Answer;
 use gristmill_format::Kind;
+use gristmill_format::demo::KIND;
 use gristmill_jobs::inspect::Shelf;
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ impl Fault {
 impl From<gristmill_engine::Error> for Fault {
     fn from(e: gristmill_engine::Error) -> Self {
         let code = match &e {
-            gristmill_engine::Error::Format(e) if e.kind() == Kind::Missing => 404,
+            gristmill_engine::Error::Format(e) if matches!(e.kind(), Kind::Missing | Kind::UnknownFormat) => 404,
             gristmill_engine::Error::Config { .. } => 400,
             _ => 500,
         };
@@ -61,9 +62,9 @@ impl Room<'_> {
     /// The answer to a request, whose path is `path` below this shelf.
     pub(crate) fn answer(&self, path: &[&str], asked: &Asked) -> Result<Answer> {
         match (path, self.database, self.shelf.pack()) {
-            ([], Some(database), Some(pack)) => Ok(self.page("Games", &pack::games(self, pack, database, asked))),
+            ([], Some(database), Some(pack)) => Ok(self.page(self.games(), &pack::games(self, pack, database, asked))),
             ([], ..) if self.shelf.items().is_some() => Ok(self.page("Files", &list::items(self, asked))),
-            ([], ..) => Ok(self.page("Games", &list::chunks(self, asked))),
+            ([], ..) => Ok(self.page(self.games(), &list::chunks(self, asked))),
             (["games.json"], Some(database), _) => json(&pack::games_as_data(database, asked)?),
             (["columns"], Some(database), Some(pack)) => {
                 Ok(self.page("Columns", &pack::columns(self, pack, database, asked)))
@@ -81,9 +82,32 @@ impl Room<'_> {
 
     /// A page of this shelf.
     pub(crate) fn page(&self, title: &str, body: &str) -> Answer {
-        let name = self.way.last().map_or("", |(name, _)| name);
-        let title = format!("{title} · {name}");
-        html_answer(200, html::page(&html::Frame { root: self.root, title: &title, way: &self.way }, body))
+        self.page_by(&self.way, title, body)
+    }
+
+    /// A page below those of this shelf, with its address.
+    fn page_below(&self, title: &str, address: String, body: &str) -> Answer {
+        self.page_by(&[self.way.clone(), vec![(title.to_owned(), address)]].concat(), title, body)
+    }
+
+    fn page_by(&self, way: &[(String, String)], title: &str, body: &str) -> Answer {
+        let title = format!("{title} · {}", self.name());
+        html_answer(200, html::page(&html::Frame { root: self.root, title: &title, way }, body))
+    }
+
+    /// What the shelf is called.
+    fn name(&self) -> &str {
+        self.way.last().map_or("", |(name, _)| name)
+    }
+
+    /// What a game is called here.
+    fn game(&self) -> &'static str {
+        if self.shelf.kind() == KIND { "Trajectory" } else { "Game" }
+    }
+
+    /// What games are called here.
+    fn games(&self) -> &'static str {
+        if self.shelf.kind() == KIND { "Trajectories" } else { "Games" }
     }
 }
 

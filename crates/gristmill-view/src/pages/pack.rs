@@ -24,17 +24,16 @@ const BUDGET: f64 = 4.0;
 
 /// What is on top of each page of a pack; `here` is the name of this one.
 pub(super) fn head(room: &Room<'_>, pack: &Selection, here: &str) -> String {
-    let name = room.way.last().map_or("", |(name, _)| name);
-    let mut out = format!("<h1>{}</h1>", escape(name));
+    let mut out = format!("<h1>{}</h1>", escape(room.name()));
     out.push_str(&facts(&[
         ("Pack of", escape(&room.shelf.format())),
-        ("Games", grouped(pack.games().len() as u64)),
+        (room.games(), grouped(pack.games().len() as u64)),
         ("Frames", grouped(pack.rows().len())),
         ("Path", format!("<code>{}</code>", escape(&plain(&room.shelf.path().display().to_string())))),
     ]));
     out.push_str("<nav class=\"tabs\" aria-label=\"Of this pack\">");
     for (title, to) in
-        [("Games", ""), ("Columns", "columns"), ("Marks", "marks"), ("Left out", "left-out"), ("Origin", "origin")]
+        [(room.games(), ""), ("Columns", "columns"), ("Marks", "marks"), ("Left out", "left-out"), ("Origin", "origin")]
     {
         let current = if title == here { " aria-current=\"page\"" } else { "" };
         let _ = write!(out, "<a href=\"{}{to}\"{current}>{title}</a>", room.base);
@@ -43,12 +42,13 @@ pub(super) fn head(room: &Room<'_>, pack: &Selection, here: &str) -> String {
 }
 
 /// The form of the condition, with what is wrong with it.
-fn condition(page: &str, asked: &Asked, columns: &[(String, String)], wrong: Option<&str>) -> String {
+fn condition(room: &Room<'_>, page: &str, asked: &Asked, columns: &[(String, String)], wrong: Option<&str>) -> String {
     let text = asked.get("where");
     let mut out = format!(
-        "<form class=\"ask\" method=\"get\" action=\"{page}\" role=\"search\"><label for=\"where\">Games where</label>\
+        "<form class=\"ask\" method=\"get\" action=\"{page}\" role=\"search\"><label for=\"where\">{} where</label>\
          <input id=\"where\" name=\"where\" value=\"{}\" spellcheck=\"false\" autocomplete=\"off\" autocapitalize=\"off\" \
          placeholder=\"a condition in SQL, such as id &lt; 100\"{}>",
+        room.games(),
         escape(text),
         if wrong.is_some() { " aria-invalid=\"true\" aria-describedby=\"wrong\"" } else { "" }
     );
@@ -86,8 +86,8 @@ pub(super) fn ask<'a>(asked: &'a Asked, most: u64, first: u64) -> Ask<'a> {
 pub(super) fn games(room: &Room<'_>, pack: &Selection, database: &Database, asked: &Asked) -> String {
     let page = page_of(asked);
     let found = database.games(&ask(asked, EACH, page * EACH));
-    let mut out = head(room, pack, "Games");
-    out.push_str(&condition(&room.base, asked, &database.columns, found.as_ref().err().map(String::as_str)));
+    let mut out = head(room, pack, room.games());
+    out.push_str(&condition(room, &room.base, asked, &database.columns, found.as_ref().err().map(String::as_str)));
     let Ok(found) = found else { return out };
     let link = |page: u64| {
         let (text, [condition, sort, way]) = (page.to_string(), ["where", "sort", "way"].map(|name| asked.get(name)));
@@ -96,7 +96,7 @@ pub(super) fn games(room: &Room<'_>, pack: &Selection, database: &Database, aske
     };
     let pages = pager(page, EACH, found.total, &link);
     if found.rows.is_empty() {
-        return out + &pages + "<p class=\"none\">No games here.</p>";
+        return out + &pages + "<p class=\"none\">Nothing here.</p>";
     }
     out.push_str(&pages);
     out.push_str(&table(room, database, asked, &found));
@@ -204,7 +204,7 @@ pub(super) fn columns(room: &Room<'_>, pack: &Selection, database: &Database, as
     let page = format!("{}columns", room.base);
     // A condition is tried once before it is counted by, so that its fault stands once on the page.
     let wrong = database.games(&ask(asked, 0, 0)).err();
-    let mut out = head(room, pack, "Columns") + &condition(&page, asked, &database.columns, wrong.as_deref());
+    let mut out = head(room, pack, "Columns") + &condition(room, &page, asked, &database.columns, wrong.as_deref());
     if wrong.is_some() {
         return out;
     }

@@ -10,11 +10,14 @@ use super::{Fault, Result, Room, game};
 const LARGEST: usize = 16 << 20;
 const SMALLEST: usize = 36;
 
+/// Whether the elements of a field are numbers.
+pub(super) fn is_number(field: &Field) -> bool {
+    matches!(&field.dtype, DType::Scalar(scalar, _) if scalar.number(&vec![0; scalar.size()]).is_some())
+}
+
 /// Whether a field may be a picture: two or three axes of numbers.
 pub(super) fn may_be(field: &Field) -> bool {
-    let is_number =
-        matches!(&field.dtype, DType::Scalar(scalar, _) if scalar.number(&vec![0; scalar.size()]).is_some());
-    is_number
+    is_number(field)
         && (2..=3).contains(&field.shape.len())
         && field.shape.iter().filter(|side| **side >= 6).count() >= 2
         && field.count() >= SMALLEST
