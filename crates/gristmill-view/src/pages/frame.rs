@@ -61,10 +61,10 @@ fn chess(view: &ChessView) -> Shown {
         ("Legal moves", view.legal_moves.to_string()),
         ("Rule 50", view.rule50.to_string()),
     ]);
-    if !view.moves.is_empty() {
+    if view.moves.iter().any(|mv| mv.share > 0.0) {
         panel.push_str("<table class=\"moves\"><caption>Policy</caption><tbody>");
         let most = view.moves.first().map_or(1.0, |mv| mv.share.max(1e-6));
-        for mv in view.moves.iter().take(MOVES) {
+        for mv in view.moves.iter().filter(|mv| mv.share > 0.0).take(MOVES) {
             let _ = write!(
                 panel,
                 "<tr><th scope=\"row\"><code>{}</code></th><td class=\"wide-bar\">{}</td><td class=\"n\">{:.1} %</td></tr>",
