@@ -97,6 +97,37 @@ def test_the_rank_travels_with_a_loader_of_any_kind(rows: Any, games: Path, monk
         assert (loader.rank, loader.world_size) == (1, 2)
 
 
+class TestAGameIsFound:
+    """`when` leads from a game to its batches, as `xray` leads from these to the game."""
+
+    @pytest.mark.parametrize("world_size", [1, 3])
+    def test_both_ways_agree_over_two_passes(self, rows: Any, world_size: int) -> None:
+        options = {**ROWS, "epochs": 2, "world_size": world_size}
+        loaders = [gm.DataLoader(rows, rank=rank, **options) for rank in range(world_size)]
+        fed = {}
+        for rank, loader in enumerate(loaders):
+            for batch in (batch for _ in range(2) for batch in loader):
+                for seen in loader.xray(batch.number):
+                    fed[seen["epoch"], seen["batch"], rank, seen["row"]] = seen["pack_row"]
+        found = {}
+        for game in range(6):
+            for time in loaders[0].when(game, epochs=(0, 2))["times"]:
+                assert time["fed"] == "was"
+                found[time["epoch"], time["batch"], time.get("rank", 0), time["row"]] = time["pack_row"]
+        assert found == fed
+        last = loaders[0].when("2", 1)
+        assert (last["game"], [time["ply"] for time in last["times"]]) == (2, [1, 1])
+
+    def test_what_cannot_be_found_is_refused_by_name(self, rows: Any, makers: Any) -> None:
+        loader = gm.DataLoader(rows, **ROWS)
+        with pytest.raises(gm.ConfigError, match="no game 9: the pack has 6"):
+            loader.when(9)
+        with pytest.raises(TypeError, match="of a stream"):
+            makers["stream"]().when(0)
+        with pytest.raises(TypeError, match="several packs"):
+            gm.DataLoader([rows, rows], **ROWS).when(0)
+
+
 class TestPacksAreMixed:
     """Several packs, or selections of packs, by weights."""
 

@@ -28,7 +28,7 @@ use manner::Shared;
 use mark::Mark;
 use pack::{Checksum, Merge, Pack, Recover, Values};
 use pictures::Pictures;
-use places::{VerifyRun, Xray};
+use places::{VerifyRun, When, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use shell::{Completions, Man};
@@ -82,6 +82,8 @@ pub(crate) enum Command {
     VerifyRun(VerifyRun),
     /// Show which game and frame each row of any past or future batch is.
     Xray(Xray),
+    /// Show in which passes and batches the rows of a game of a pack were or will be fed.
+    When(When),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
     /// Rescore chess games: results and plies left from tablebases, policies, blunders, input format, V6 to V7.

@@ -72,6 +72,7 @@ fn command(command: Command) -> Result<()> {
         Command::Verify(args) => cmd::verify::run(&args),
         Command::VerifyRun(args) => cmd::verify_run::run(&args),
         Command::Xray(args) => cmd::xray::run(&args),
+        Command::When(args) => cmd::when::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Rescore(args) => cmd::rescore::run(&args),
         Command::Filter(args) => cmd::filter::run(&args),

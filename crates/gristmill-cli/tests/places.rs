@@ -1,4 +1,4 @@
-//! `xray`, `verify-run` and `feed --skip`: places of rows, proofs of runs, and batches that are left out, of chess games.
+//! `xray`, `when`, `verify-run` and `feed --skip`: places of rows, proofs of runs, and batches that are left out, of chess games.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +58,43 @@ fn each_row_of_a_batch_is_named() {
     );
     let beyond = run(&[&words[..], &["--row", "16"]].concat());
     assert!(beyond.code == 2 && beyond.err.contains("no row 16"), "{beyond:?}");
+}
+
+#[test]
+fn a_game_leads_to_its_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = packed(folder.path());
+    let loader = loader(&games, None);
+    loader.seek(7).unwrap();
+    let (state, pack) = (folder.path().join("state.json"), folder.path().join("pack"));
+    loader.save(&state).unwrap();
+    let of_state = ["when", "training.4.gz", "--pack", text(&pack), "--state", text(&state), "--epochs", "0..2"];
+    let found = run(&[&of_state[..], &["--json"]].concat()).ok().json();
+    let game = found["game"].as_u64().unwrap();
+    assert_eq!(found["member"], "training.4.gz");
+    assert_eq!(found["times"].as_array().unwrap().len() as u64, 2 * found["plies"].as_u64().unwrap());
+    let lookup = loader.lookup().unwrap();
+    for time in found["times"].as_array().unwrap() {
+        let number = |name: &str| time[name].as_u64().unwrap();
+        let placed = lookup.row(number("batch"), number("row") as usize).unwrap().unwrap();
+        assert_eq!((placed.epoch, placed.row), (number("epoch"), number("pack_row")));
+        assert_eq!(games.game_of(placed.row), Some((game, number("ply"))));
+        assert_eq!(time["fed"], if number("batch") < 7 { "was" } else { "will_be" });
+    }
+    let id = game.to_string();
+    let options = ["when", &id, "--pack", text(&pack), "--seed", "4", "--batch-size", "16", "--where", "id <> 2"];
+    let said = run(&[&options[..], &["--joined", "--ply", "0"]].concat()).ok().out;
+    let first = found["times"].as_array().unwrap().iter().find(|time| time["ply"] == 0).unwrap();
+    let expected = format!("epoch 0, batch {}, row {}: ply 0\n", first["batch"], first["row"]);
+    assert!(said.starts_with(&format!("game {id} (training.4.gz): ")) && said.contains(&expected), "{said}");
+    let never = run(&["when", "2", "--pack", text(&pack), "--state", text(&state)]).ok().out;
+    assert!(never.contains("never: the plan does not select"), "{never}");
+    for (game, words) in
+        [("training.44.gz", "the nearest is game"), ("99", "the pack has 6, from 0 to 5; the nearest is 5")]
+    {
+        let refused = run(&["when", game, "--pack", text(&pack), "--state", text(&state)]);
+        assert!(refused.code == 2 && refused.err.contains(words), "{refused:?}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod tokenizer;
 pub mod values;
 pub mod verify;
 pub mod verify_run;
+pub mod when;
 pub mod xray;
 
 mod ceiling;

@@ -14,6 +14,7 @@ use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, Engine, IndexLoader, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
+use gristmill_jobs::when::{self, Wanted};
 use gristmill_jobs::xray;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
@@ -270,6 +271,22 @@ impl Loader {
         interrupted?;
         let rows = seen?;
         serde_json::to_string(&rows).map_err(|e| PyValueError::new_err(e.to_string()).into())
+    }
+
+    /// In which passes and batches the rows of a game of a pack come, in JSON.
+    ///
+    /// Raises ConfigError for a game that the pack does not have, and TypeError where the order has no inverse.
+    fn when(
+        &self,
+        py: Python<'_>,
+        game: String,
+        ply: Option<u64>,
+        epochs: Option<(u64, u64)>,
+    ) -> Result<String, Fault> {
+        let epochs = epochs.map(|(first, end)| first..end);
+        let wanted = Wanted { game, ply, epochs, ..Wanted::default() };
+        let times = py.detach(|| when::when_by(&*self.engine, &self.rows, &wanted))?;
+        serde_json::to_string(&times).map_err(|e| PyValueError::new_err(e.to_string()).into())
     }
 
     /// Pass and number of each row that this rank has of a batch of rows, which need not have been given.

@@ -34,7 +34,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Feed a trainer", &["feed", "bench", "top", "install-lczero"]),
-    ("Trace rows", &["xray", "verify-run"]),
+    ("Trace rows", &["xray", "when", "verify-run"]),
     ("Set up a shell", &["completions", "man"]),
 ];
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_writes_can_run_dry() {
-        const READERS: [&str; 6] = ["verify", "bench", "top", "view", "verify-run", "completions"];
+        const READERS: [&str; 7] = ["verify", "bench", "top", "view", "verify-run", "when", "completions"];
         for (path, command) in all() {
             let reads = READERS.iter().any(|name| path == format!("gristmill {name}"));
             let dry = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));

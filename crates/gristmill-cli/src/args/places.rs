@@ -1,8 +1,12 @@
-//! The options of the commands that never lose a place: `verify-run` and `xray`.
+//! The options of the commands that never lose a place: `verify-run`, `xray` and `when`.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
+use gristmill_engine::config::Shuffle;
+
+use super::river::LastBatch;
 
 /// `verify-run`.
 #[derive(Debug, Args)]
@@ -69,4 +73,88 @@ pub(crate) struct Xray {
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `when`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill when 17 --pack pack --state run.json\n  \
+gristmill when 17 --ply 3 --pack pack --state run.json --epochs 0..10 --json\n  \
+gristmill when training.17.gz --pack pack --seed 1 --batch-size 1024 --world-size 4")]
+pub(crate) struct When {
+    /// The game: its id in the pack, or the name of the file or member that was packed.
+    #[arg(value_name = "GAME")]
+    pub(crate) game: String,
+    /// One position of it, from 0 [default: all].
+    #[arg(long, value_name = "N")]
+    pub(crate) ply: Option<u64>,
+    /// The pack that the loader feeds.
+    #[arg(long, value_name = "PACK")]
+    pub(crate) pack: PathBuf,
+    /// What a loader of the run saved, at whatever batch: says how rows were selected and ordered, and what was fed so far.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["seed", "batch_size", "shuffle", "condition", "joined", "last_batch"])]
+    pub(crate) state: Option<PathBuf>,
+    /// Without a state: the seed of the loader.
+    #[arg(long, value_name = "S", required_unless_present = "state")]
+    pub(crate) seed: Option<u64>,
+    /// Without a state: rows of a batch, of all ranks together.
+    #[arg(long, value_name = "N", required_unless_present = "state")]
+    pub(crate) batch_size: Option<usize>,
+    /// Without a state: the order of rows: `rows` (any anywhere), `off` (as stored), or `blocks:ROWS,BLOCKS` [default: rows].
+    #[arg(long, value_name = "HOW", value_parser = shuffle)]
+    pub(crate) shuffle: Option<Shuffle>,
+    /// Without a state: the condition on games that selected the rows, such as 'plies > 20' [default: all].
+    #[arg(long = "where", value_name = "SQL")]
+    pub(crate) condition: Option<String>,
+    /// Without a state: batches run on across the ends of passes.
+    #[arg(long)]
+    pub(crate) joined: bool,
+    /// Without a state: what becomes of the rows left over at the end of a pass [default: keep].
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) last_batch: Option<LastBatch>,
+    /// Passes, from 0, the end not included [default: that of the next batch, and the one after it].
+    #[arg(long, value_name = "A..B", value_parser = passes)]
+    pub(crate) epochs: Option<Range<u64>>,
+    /// How many ranks share each batch: name the rank of each row, and number rows as it does.
+    #[arg(long, value_name = "N")]
+    pub(crate) world_size: Option<u64>,
+    /// Only rows of this rank, from 0.
+    #[arg(long, value_name = "R", requires = "world_size")]
+    pub(crate) rank: Option<u64>,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `rows`, `off` or `blocks:ROWS,BLOCKS`.
+fn shuffle(text: &str) -> Result<Shuffle, String> {
+    let blocks = |text: &str| {
+        let (rows, blocks) = text.strip_prefix("blocks:")?.split_once(',')?;
+        Some(Shuffle::Blocks { rows: rows.parse().ok()?, blocks: blocks.parse().ok()? })
+    };
+    match text {
+        "rows" => Ok(Shuffle::Rows),
+        "off" => Ok(Shuffle::Off),
+        _ => blocks(text).ok_or_else(|| "expected rows, off or blocks:ROWS,BLOCKS, such as blocks:4096,8".to_owned()),
+    }
+}
+
+/// `A..B`.
+fn passes(text: &str) -> Result<Range<u64>, String> {
+    let range = text.split_once("..").and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?));
+    let expected = "expected A..B, such as 0..3 for the first three passes";
+    range.filter(|range| range.start < range.end).ok_or_else(|| expected.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_passes_are_read() {
+        assert_eq!(shuffle("blocks:16,3"), Ok(Shuffle::Blocks { rows: 16, blocks: 3 }));
+        assert_eq!((shuffle("rows"), shuffle("off")), (Ok(Shuffle::Rows), Ok(Shuffle::Off)));
+        assert!(["", "blocks", "blocks:1", "blocks:a,b"].into_iter().all(|text| shuffle(text).is_err()));
+        assert_eq!(passes("0..3"), Ok(0..3));
+        assert!(["3", "3..3", "4..3", "-1..2", "a..b"].into_iter().all(|text| passes(text).is_err()));
+    }
 }

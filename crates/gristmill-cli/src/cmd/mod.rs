@@ -24,6 +24,7 @@ pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod verify_run;
 pub(crate) mod view;
+pub(crate) mod when;
 pub(crate) mod xray;
 
 mod demos;

@@ -1,4 +1,4 @@
-//! What a run delivered, and which rows a batch has, as text. Prints nothing.
+//! What a run delivered, which rows a batch has and when rows come, as text. Prints nothing.
 
 use std::fmt::Write;
 
@@ -6,6 +6,7 @@ use gristmill_engine::pipeline::Origin;
 use gristmill_format::error::plain;
 use gristmill_jobs::selected::RowPlace;
 use gristmill_jobs::verify_run::{OutputVerification, Place, RunVerification, Stretch};
+use gristmill_jobs::when::{Fed, Time, Times};
 use gristmill_jobs::xray::{SeenFrame, SeenRow};
 
 /// The text of a verification.
@@ -97,4 +98,33 @@ pub(crate) fn rows(rows: &[SeenRow]) -> String {
     let line =
         |row: &SeenRow| format!("batch {}, row {}, epoch {}: {}\n", row.batch, row.row, row.epoch, place(&row.place));
     rows.iter().map(line).collect()
+}
+
+/// When the rows of a game come, one line each, after one on the game.
+pub(crate) fn times(found: &Times) -> String {
+    let member = found.member.as_ref().map(|member| format!(" ({})", plain(member))).unwrap_or_default();
+    let next = found.next_batch.map(|batch| format!("; the next batch is {batch}")).unwrap_or_default();
+    let (first, end) = found.epochs;
+    let mut out = format!("game {}{member}: {} plies, epochs {first}..{end}{next}\n", found.game, found.plies);
+    if found.selected == 0 {
+        out.push_str("never: the plan does not select what was asked for\n");
+    }
+    found.times.iter().for_each(|time| one_time(&mut out, time));
+    out
+}
+
+fn one_time(out: &mut String, time: &Time) {
+    let Time { epoch, ply, .. } = time;
+    let fed = match time.fed {
+        Some(Fed::Was) => ", was fed",
+        Some(Fed::WillBe) => ", will be fed",
+        Some(Fed::LeftOut) => ", left out",
+        Some(Fed::Dropped) => ", dropped with the rows left over",
+        None => "",
+    };
+    let rank = time.rank.map(|rank| format!(", rank {rank}")).unwrap_or_default();
+    let _ = match time.batch.zip(time.row) {
+        Some((batch, row)) => writeln!(out, "epoch {epoch}, batch {batch}{rank}, row {row}: ply {ply}{fed}"),
+        None => writeln!(out, "epoch {epoch}: ply {ply}{fed}"),
+    };
 }

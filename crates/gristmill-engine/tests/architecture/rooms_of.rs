@@ -93,6 +93,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("notation", &["files", "merge", "meter", "work"]),
             ("rewrite", &["files", "work"]),
             ("verify_run", &["selected"]),
+            ("when", &["selected"]),
             ("xray", &["selected"]),
             ("bench", &["ceiling", "feed"]),
             ("dedup", &["content", "mark", "meter"]),

@@ -7,6 +7,7 @@ mod converting;
 mod damage;
 mod damaging;
 mod feeding;
+mod finding;
 mod fixture;
 mod forms;
 mod ledgers;

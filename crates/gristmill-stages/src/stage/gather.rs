@@ -81,6 +81,15 @@ impl Epoch {
         }
     }
 
+    /// The place of `row`, which must be below the number of rows: `place(row(place)) == place`.
+    pub fn place(&mut self, row: u64) -> u64 {
+        match &mut self.order {
+            Inner::Stored => row,
+            Inner::Shuffled(permutation) => permutation.invert(row),
+            Inner::Blocks(blocks) => blocks.place(row),
+        }
+    }
+
     /// The group of blocks that `place` belongs to, and the ranges of rows that it is made of. None in other orders.
     pub fn group(&self, place: u64) -> Option<(u64, Vec<(u64, u64)>)> {
         let Inner::Blocks(blocks) = &self.order else { return None };
@@ -135,20 +144,27 @@ impl Blocks {
         (block * self.size, ((block + 1) * self.size).min(self.rows))
     }
 
+    /// The order of the rows of a group, which is kept for the next call.
+    fn turn(&mut self, group: u64) -> &Permutation {
+        let known = self.current.take().filter(|(current, _)| *current == group);
+        let (key, blocks) = (self.key, self.group.min(self.count - group * self.group));
+        let rows = blocks * self.size - if group == self.short.0 { self.short.1 } else { 0 };
+        let order = || (group, Permutation::new(key.of(b"group", group), rows));
+        &self.current.insert(known.unwrap_or_else(order)).1
+    }
+
+    /// Of the group with the shorter block: the place of that one among all blocks, and of the last of its group. Rows of a
+    /// group are counted block by block, the shorter one last.
+    fn swapped(&self, group: u64) -> Option<(u64, u64)> {
+        let end = (group * self.group + self.group).min(self.count) - 1;
+        (group == self.short.0 && self.short.1 > 0).then(|| (self.order.invert(self.count - 1), end))
+    }
+
     fn row(&mut self, place: u64) -> u64 {
         let (group, within) = self.locate(place);
-        if self.current.as_ref().is_none_or(|(current, _)| *current != group) {
-            let blocks = self.group.min(self.count - group * self.group);
-            let rows = blocks * self.size - if group == self.short.0 { self.short.1 } else { 0 };
-            self.current = Some((group, Permutation::new(self.key.of(b"group", group), rows)));
-        }
-        let shuffled = self.current.as_ref().map_or(0, |(_, order)| order.apply(within));
-        // Rows of the group are counted block by block, the short block last.
-        let last = self.count - 1;
+        let shuffled = self.turn(group).apply(within);
         let mut member = group * self.group + shuffled / self.size;
-        if group == self.short.0 && self.short.1 > 0 {
-            let at = self.order.invert(last);
-            let end = (group * self.group + self.group).min(self.count) - 1;
+        if let Some((at, end)) = self.swapped(group) {
             member = if member == end {
                 at
             } else if member >= at {
@@ -159,10 +175,25 @@ impl Blocks {
         }
         self.order.apply(member) * self.size + shuffled % self.size
     }
+
+    fn place(&mut self, row: u64) -> u64 {
+        let stands = self.order.invert(row / self.size);
+        let group = stands / self.group;
+        let counted = match self.swapped(group) {
+            Some((at, end)) if stands == at => end,
+            Some((at, _)) if stands > at => stands - 1,
+            _ => stands,
+        };
+        let shuffled = (counted - group * self.group) * self.size + row % self.size;
+        let missing = if group > self.short.0 { self.short.1 } else { 0 };
+        group * self.whole() - missing + self.turn(group).invert(shuffled)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const BLOCKS: Order = Order::Blocks { rows: 7, blocks: 3 };
@@ -187,6 +218,37 @@ mod tests {
             }
         }
         assert_eq!(epoch(5, Order::Stored, 9), [0, 1, 2, 3, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_leads_back_to_its_place(
+            rows in 1u64..5000,
+            (size, blocks) in (1u64..300, 1u64..9),
+            (seed, pass) in (any::<u64>(), 0u64..1000),
+            at in any::<u64>(),
+        ) {
+            for order in [Order::Stored, Order::Shuffled, Order::Blocks { rows: size, blocks }] {
+                let mut epoch = Gather::new(Key::new(seed, "rows"), rows, order).epoch(pass);
+                for place in [at % rows, 0, rows - 1, at / 7 % rows] {
+                    let row = epoch.row(place);
+                    prop_assert_eq!(epoch.place(row), place);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_rows_of_all_sizes_lead_back() {
+        for rows in (1..120).chain([1000, 1001]) {
+            for order in [Order::Stored, Order::Shuffled, BLOCKS, Order::Blocks { rows: 50, blocks: 1 }] {
+                let mut epoch = Gather::new(Key::new(5, "rows"), rows, order).epoch(3);
+                for place in 0..rows {
+                    let row = epoch.row(place);
+                    assert_eq!(epoch.place(row), place, "{rows} rows, {order:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -388,7 +388,8 @@ impl IndexLoader {
     /// Errors: `Forked`.
     pub fn lookup(&self) -> Result<Lookup> {
         self.here()?;
-        Lookup::new(&self.config, self.root(), Arc::clone(self.assembly.rows()), self.sampler.clone())
+        let lookup = Lookup::new(&self.config, self.root(), Arc::clone(self.assembly.rows()), self.sampler.clone())?;
+        Ok(lookup.at(self.position()))
     }
 
     /// Goes to batch `batch` before the start, at no cost.

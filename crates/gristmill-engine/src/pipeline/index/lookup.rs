@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use gristmill_runtime::error::Result;
+use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::table::{IndexInput, Recipe};
-use gristmill_stages::config::{IndexConfig, LastBatch};
+use gristmill_stages::config::{IndexConfig, LastBatch, Skip};
 
 use super::assembly::epoch;
 use super::plan::Plan;
@@ -23,6 +23,8 @@ pub struct Lookup {
     seed: u64,
     epoch: Arc<Intervals>,
     sampler: Option<Arc<Sampler>>,
+    /// The batch that comes next, where a run stands somewhere.
+    next: Option<u64>,
 }
 
 /// One row of a batch.
@@ -34,10 +36,24 @@ pub struct PlacedRow {
     pub row: u64,
 }
 
+/// Where a row stands in a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// In a batch.
+    Batch {
+        /// Its number.
+        batch: u64,
+        /// The row of it, counted over all ranks.
+        row: u64,
+    },
+    /// Among the rows left over at an end, which fill no batch and are dropped.
+    Dropped,
+}
+
 /// What a saved state of rows says of the plan.
 #[derive(Debug, Clone)]
 pub struct Standing {
-    /// What decides which row stands where, with the seed; it has no end.
+    /// What decides which row stands where, with the seed and the batches before the next that were left out; it has no end.
     pub config: IndexConfig,
     /// Number of the next batch.
     pub batch: u64,
@@ -52,11 +68,24 @@ impl Standing {
     ///
     /// Errors: `State`.
     pub fn read(text: &str) -> Result<Self> {
-        let IndexState { seed, batch, batch_size, shuffle, sampling, mix, view, data, selection, last_batch, .. } =
-            IndexState::read(text)?;
+        let IndexState {
+            seed,
+            batch,
+            batch_size,
+            shuffle,
+            sampling,
+            mix,
+            view,
+            data,
+            selection,
+            last_batch,
+            skipped,
+            ..
+        } = IndexState::read(text)?;
         let (seed, apart, last_batch) = (Some(seed), last_batch.is_some(), last_batch.unwrap_or_default());
         let decides = IndexConfig { batch_size, shuffle, sampling, mix, view, seed, ..IndexConfig::default() };
-        let config = IndexConfig { epochs: None, apart, last_batch, ..decides };
+        let skip = skipped.into_iter().map(|(first, end)| Skip { output: None, first, end }).collect();
+        let config = IndexConfig { epochs: None, apart, last_batch, skip, ..decides };
         Ok(Standing { config, batch, data, selection })
     }
 }
@@ -69,7 +98,17 @@ impl Lookup {
         sampler: Option<Arc<Sampler>>,
     ) -> Result<Self> {
         let plan = Plan::new(config, seed, Arc::clone(&epoch))?.sampled(sampler.clone());
-        Ok(Lookup { plan, config: config.clone(), seed, epoch, sampler })
+        Ok(Lookup { plan, config: config.clone(), seed, epoch, sampler, next: None })
+    }
+
+    /// The same, of a run whose next batch is this one.
+    pub fn at(self, next: u64) -> Self {
+        Lookup { next: Some(next), ..self }
+    }
+
+    /// The batch that comes next, where a run stands somewhere.
+    pub fn upcoming(&self) -> Option<u64> {
+        self.next
     }
 
     /// The plan of a config, of which encoder and tensors do not matter, with this seed, over rows of a pack.
@@ -125,6 +164,45 @@ impl Lookup {
         let mut picks = Vec::with_capacity(1);
         self.plan.picks(number, i, i + 1, &mut picks, false)?;
         Ok(picks.first().map(|pick| PlacedRow { epoch: self.plan.epoch(number, i), row: pick.row }))
+    }
+
+    /// Where a row of the table stands in a pass, whichever rank has it: the inverse of [`Lookup::row`], at the same cost.
+    /// None for a row that is not fed, and for a pass after the last.
+    ///
+    /// Errors: `Unsupported` where rows are drawn, or several packs mixed, by weight: such orders have no inverse.
+    pub fn turn(&self, row: u64, epoch: u64) -> Result<Option<Turn>> {
+        let why = match (&self.sampler, self.plan.is_mixed()) {
+            (Some(_), _) => "its rows are drawn by weight, any number of times in a pass",
+            (None, true) => "its rows are of several packs, which are mixed by weight",
+            (None, false) => {
+                if self.plan.passes().is_some_and(|passes| epoch >= passes) {
+                    return Ok(None);
+                }
+                let turn = |(batch, row)| match self.plan.reaches(batch) {
+                    true => Turn::Batch { batch, row },
+                    false => Turn::Dropped,
+                };
+                return Ok(self.plan.found(row, epoch).map(turn));
+            }
+        };
+        let text = "only the order of one pack without weights leads from a row back to its batches";
+        let instead = "`xray` names the rows of a batch, and `verify-run` proves from ledgers what was delivered";
+        Err(Error::Unsupported(format!("{why}, and {text}; {instead}")))
+    }
+
+    /// Whether a batch is one of those that are left out.
+    pub fn is_left_out(&self, batch: u64) -> bool {
+        self.plan.skips().has(batch)
+    }
+
+    /// How many passes there are; none when there is no end.
+    pub fn passes(&self) -> Option<u64> {
+        self.plan.passes()
+    }
+
+    /// The pass that a batch begins in.
+    pub fn pass(&self, batch: u64) -> u64 {
+        self.plan.epoch(batch, 0)
     }
 
     /// Adds all rows of this rank in some batches.

@@ -32,4 +32,4 @@ mod weighted;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
-pub use lookup::{Lookup, PlacedRow, Standing};
+pub use lookup::{Lookup, PlacedRow, Standing, Turn};

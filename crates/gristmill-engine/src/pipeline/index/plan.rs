@@ -284,6 +284,34 @@ impl Plan {
         self.position(number, i) / self.selected()
     }
 
+    /// The batch that a row of the table is in during a pass that there is, and its number among the rows of all ranks; that
+    /// batch may be one of those that are dropped. None for a row that is not fed. Not for rows that are drawn or mixed.
+    pub(super) fn found(&self, row: u64, epoch: u64) -> Option<(u64, u64)> {
+        let place = self.rows.rank(row);
+        if place == self.rows.len() || self.rows.row(place) != row {
+            return None;
+        }
+        let within = self.gather.epoch(epoch).place(place);
+        match self.per_pass {
+            Some(batches) => {
+                let (batch, i) = (within / self.batch, within % self.batch);
+                // What follows the last batch of a pass is dropped: it has a number of no batch.
+                let number =
+                    if batch < batches { epoch.saturating_mul(batches).saturating_add(batch) } else { u64::MAX };
+                Some((number, i))
+            }
+            None => {
+                let position = epoch.saturating_mul(self.selected()).saturating_add(within);
+                Some((position / self.batch, position % self.batch))
+            }
+        }
+    }
+
+    /// Passes that there are; none where there is no end.
+    pub(super) fn passes(&self) -> Option<u64> {
+        self.end.map(|end| end / self.selected())
+    }
+
     fn position(&self, number: u64, i: usize) -> u64 {
         self.span(number).0 + i as u64 * self.world + self.rank
     }

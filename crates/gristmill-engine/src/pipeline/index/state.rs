@@ -42,7 +42,7 @@ pub(super) struct IndexState {
     pass: Option<u64>,
     /// Batches before it that were left out: first, and the one after the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    skipped: Vec<(u64, u64)>,
+    pub(super) skipped: Vec<(u64, u64)>,
     /// How the rows were selected, for tools that name them; a restore compares their hash alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) selection: Option<Recipe>,
