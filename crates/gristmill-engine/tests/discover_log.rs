@@ -212,6 +212,23 @@ fn an_arrival_that_cannot_be_opened_is_counted_and_comes_once_it_can() {
     assert_eq!(log.log.open(BASE + 2).unwrap().len(), 2);
 }
 
+/// The id of a file is of the bytes that were found: what the file grew to, before it was first opened, comes as another.
+#[test]
+fn a_file_that_grew_before_it_was_opened_has_left_and_comes_as_another() {
+    let store = Arc::new(MemoryStore::new());
+    store.write("hour.tar", tar(&[1]));
+    let found = store.stat("hour.tar").unwrap().size;
+    let log = Log::new(store.clone(), None);
+    store.write("hour.tar", tar(&[1, 2]));
+    let grown = store.stat("hour.tar").unwrap().size;
+    let error = log.log.open(BASE).map(|source| source.len()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Io(io::ErrorKind::NotFound));
+    let text = error.to_string();
+    assert!(text.contains(&format!("{grown} bytes")) && text.contains(&found.to_string()), "{text}");
+    assert_eq!(log.arrivals(1), [Arrival { id: BASE + 1, old: Some(BASE) }]);
+    assert_eq!(log.log.open(BASE + 1).unwrap().len(), 2);
+}
+
 #[test]
 fn records_of_another_version_are_refused_when_told_to() {
     let store = Arc::new(MemoryStore::new());

@@ -201,8 +201,12 @@ impl Run<'_> {
             if since > PATIENCE && self.step > EVENTFUL + PATIENCE {
                 return Err(format!("no batch in {PATIENCE} steps: {:?}", loader.io_errors()));
             }
-            if self.stalled > 0 || chooser.below(4) > 0 {
-                self.stalled = self.stalled.saturating_sub(1);
+            // Where all threads sleep, whether the consumer waits is known only if it asks.
+            if self.stalled > 0 || chooser.below(4) > 0 && !world.sleeps() {
+                if self.stalled > 0 {
+                    self.stalled -= 1;
+                    world.hungers(false);
+                }
                 world.step();
                 continue;
             }
@@ -245,7 +249,12 @@ impl Run<'_> {
                     }
                     if number + 1 >= self.scenario.batches {
                         self.unsignalled = self.count_unsignalled(world);
-                        return Ok(After::Nothing);
+                        return match self.unsignalled {
+                            0 => Ok(After::Nothing),
+                            _ => {
+                                Err("a thread found a task only by waking by itself, while the consumer waited".into())
+                            }
+                        };
                     }
                 }
             }

@@ -140,6 +140,11 @@ impl World {
         self.lock().hungry = hungry;
     }
 
+    /// Whether every thread sleeps, and nothing woke it.
+    pub fn sleeps(&self) -> bool {
+        self.lock().staff.iter().all(Staff::sleeps)
+    }
+
     /// How many tasks were found only because a thread woke by itself.
     pub fn unsignalled(&self) -> u64 {
         self.lock().unsignalled

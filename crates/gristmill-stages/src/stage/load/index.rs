@@ -23,12 +23,20 @@ pub(super) struct Indexed {
 impl SourceLog {
     /// Opens a container, or reads a solid file.
     ///
-    /// Errors: `Io`; what the format's own opening gives; `Unsupported` for what is not streamed.
+    /// Errors: `Io`, as of a file that left where it has another size than when it was found: an id is of the bytes that were
+    /// found, and what it grew to is found as another; what the format's own opening gives; `Unsupported` for what is not
+    /// streamed.
     pub(super) fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Indexed> {
         let bytes = match held {
             Some(held) => held.store.open(&held.file.name)?,
             None => self.store.open(&file.name)?,
         };
+        let size = bytes.len()?;
+        if size != file.size {
+            let detail =
+                format!("it has {size} bytes, and had {} when it was found: it was written over since", file.size);
+            return Err(Error::new(Kind::Io(std::io::ErrorKind::NotFound), detail));
+        }
         // Members decide what a plain tar is: shards are read whole.
         let format = match &self.solids {
             Some(_) => detect::detect_alone(key, &*bytes)?.unwrap_or(format),
