@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demos;
+pub(crate) mod doctor;
 pub(crate) mod elsewhere;
 pub(crate) mod manner;
 pub(crate) mod mark;
@@ -23,6 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
 use dedup::Dedup;
+use doctor::Doctor;
 use elsewhere::Elsewhere;
 use manner::Shared;
 use mark::Mark;
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Xray(Xray),
     /// Show in which passes and batches the rows of a game of a pack were or will be fed.
     When(When),
+    /// Examine data that people bring: what it is, faults with their places and remedies, duplicates, leakage, sizes, time.
+    Doctor(Doctor),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
     /// Rescore chess games: results and plies left from tablebases, policies, blunders, input format, V6 to V7.

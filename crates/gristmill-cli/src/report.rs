@@ -3,6 +3,7 @@
 
 pub(crate) mod converting;
 pub(crate) mod demonstrations;
+pub(crate) mod diagnosis;
 pub(crate) mod distribution;
 pub(crate) mod distributions;
 pub(crate) mod duplicates;

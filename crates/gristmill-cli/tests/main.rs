@@ -8,6 +8,7 @@ mod convert;
 mod damage;
 mod demonstrations;
 mod demos;
+mod doctor;
 mod feed;
 mod kept;
 mod kills;

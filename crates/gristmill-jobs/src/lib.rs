@@ -9,6 +9,7 @@ pub mod content;
 pub mod convert;
 pub mod dedup;
 pub mod demos;
+pub mod doctor;
 pub mod feed;
 pub mod generate;
 pub mod inspect;

@@ -14,7 +14,7 @@ const HEADLINE: &str = "Game records in, shuffled training batches out: fast, re
 
 /// The commands, by task.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Look at data", &["inspect", "view", "verify", "stats"]),
+    ("Look at data", &["inspect", "view", "doctor", "verify", "stats"]),
     (
         "Make data",
         &[

@@ -28,5 +28,6 @@ pub(crate) mod when;
 pub(crate) mod xray;
 
 mod demos;
+pub(crate) mod doctor;
 mod rewrite;
 mod river;

@@ -35,7 +35,7 @@ pub(crate) fn html(title: &str, found: &Stats) -> String {
     facts.push(fact("size", sizes(found)));
     facts.extend(endings(found).map(|endings| fact("endings", endings)));
     facts.extend(found.demos.iter().map(|demos| fact("ends", demo::ends(demos))));
-    page::html(&Page { title, facts, distributions: distributions(found) })
+    page::html(&Page { title, facts, distributions: distributions(found), ..Page::default() })
 }
 
 /// What chunks and frames are called: of demonstrations alone other than of games.
@@ -69,7 +69,8 @@ fn endings(found: &Stats) -> Option<String> {
     (found.length.count > 0).then(ended)
 }
 
-fn distributions(found: &Stats) -> Vec<Distribution> {
+/// What is distributed how, in order.
+pub(super) fn distributions(found: &Stats) -> Vec<Distribution> {
     let results = found.results;
     let results = [("white wins", results.white), ("draw", results.draw), ("black wins", results.black)];
     let mut all = vec![

@@ -44,7 +44,8 @@ fn drawn(example: &Example) -> String {
     out
 }
 
-fn line(fault: &Fault) -> String {
+/// A line on a fault, with its place.
+pub(super) fn line(fault: &Fault) -> String {
     let name = |name: &Option<String>| name.as_deref().map(|name| plain(name).into_owned());
     let mut out = name(&fault.file).unwrap_or_default();
     let mut part = |name: &str, value: Option<String>| {

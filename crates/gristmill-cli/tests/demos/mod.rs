@@ -3,6 +3,7 @@
 mod converting;
 mod counting;
 mod endings;
+mod examining;
 pub(crate) mod files;
 mod killing;
 mod packing;

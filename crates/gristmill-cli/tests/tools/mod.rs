@@ -4,7 +4,7 @@
 mod converting;
 mod counting;
 mod filtering;
-mod folders;
+pub(crate) mod folders;
 mod rescoring;
 mod resuming;
 mod splitting;

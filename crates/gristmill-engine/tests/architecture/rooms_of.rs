@@ -105,6 +105,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("tokenizer", &["pack"]),
             ("values", &["in_order", "meter", "pack"]),
             ("verify", &["files", "in_order", "kinds", "pack", "values", "work"]),
+            ("doctor", &["content", "files", "in_order", "kinds", "meter", "stats", "verify", "work"]),
         ],
     },
     House {

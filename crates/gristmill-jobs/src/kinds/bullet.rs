@@ -10,7 +10,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
 use crate::work::drawn::DrawnView;
-use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Verification, Work};
+use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Signs, Verification, Work};
 
 /// The letters of the men, those of the side to move first.
 const LETTERS: [&[u8; 6]; 2] = [b"PNBRQK", b"pnbrqk"];
@@ -28,6 +28,16 @@ impl Work for Bullet {
     /// What can be wrong with a board, decoding has found.
     fn verify(&self, one: &Decoded<'_>, _: usize, found: &mut Verification) {
         found.checked += one.chunk.frames as u64;
+    }
+
+    /// Boards are no games: what repeats among them is no sign.
+    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()> {
+        for frame in 0..one.chunk.frames {
+            let board = Board::new(one.chunk.record(frame))?;
+            signs.value("score", &board.score().to_le_bytes(), || board.score().to_string());
+            signs.value("result", &[board.result()], || board.result().to_string());
+        }
+        Ok(())
     }
 
     fn salvageable(&self, _: &Opened, stored: &[u8], _: &mut Chunk) -> Option<u64> {

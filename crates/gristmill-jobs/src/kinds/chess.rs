@@ -2,18 +2,37 @@
 
 use std::ops::ControlFlow;
 
+use cozy_chess::GameStatus;
+use cozy_chess::util::parse_uci_move;
 use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::check::{self, Rules};
+use gristmill_format::chess::identity::{Identity, identity};
 use gristmill_format::chess::{Board, Frame, KIND, Version, game, pgn};
 use gristmill_format::container::salvage;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
 use crate::work::drawn::chess;
-use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Words, Work};
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Verification, Words, Work};
 
 pub(super) struct Chess;
+
+/// The result is that of the board after the last move, where that ends the game.
+const OUTCOME: &str = "outcome";
+
+/// What the last move of a game makes of it, for the side that plays it, in words as well; none where the game may go on.
+fn told_by_board(frame: &Frame<'_>) -> Option<(f32, &'static str)> {
+    let board = Board::from_frame(frame).ok()?;
+    let (mut after, played) = (board.to_cozy()?, board.uci(frame.played_idx())?);
+    let played = parse_uci_move(&after, &played).ok()?;
+    after.try_play(played).ok()?;
+    match after.status() {
+        GameStatus::Won => Some((1.0, "mates")),
+        GameStatus::Drawn if after.halfmove_clock() < 100 => Some((0.0, "leaves no legal move")),
+        _ => None,
+    }
+}
 
 impl Work for Chess {
     fn name(&self) -> &'static str {
@@ -29,6 +48,33 @@ impl Work for Chess {
         if let Err(e) = checked {
             found.add(keep, Fault::new(&e.in_chunk(one.i).in_source(&one.file.path)));
         }
+    }
+
+    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()> {
+        let size = one.chunk.layout.as_ref().map_or(0, |layout| layout.size());
+        let Identity { key, black_first } = identity(one.chunk.records(), size)?;
+        signs.games.push(one.met(key, black_first.into()));
+        for i in 0..one.chunk.frames {
+            let frame = Frame::new(one.chunk.record(i))?;
+            for (name, value) in [("best_q", frame.best_q()), ("root_q", frame.root_q())] {
+                signs.value(name, &value.to_le_bytes(), || value.to_string());
+            }
+        }
+        let Some(last) = one.chunk.frames.checked_sub(1) else { return Ok(()) };
+        let frame = Frame::new(one.chunk.record(last))?;
+        signs.result(match frame.result_q() {
+            q if q > 0.0 => "won by the side that moved last",
+            q if q < 0.0 => "lost by the side that moved last",
+            _ => "drawn",
+        });
+        if let Some((expected, how)) = told_by_board(&frame)
+            && (frame.result_q() - expected).abs() > 0.01
+        {
+            let q = frame.result_q();
+            let reason = format!("result_q is {q}, but the last move {how}; expected {expected}");
+            signs.add(one.broken(OUTCOME, (last, 0), reason));
+        }
+        Ok(())
     }
 
     fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {

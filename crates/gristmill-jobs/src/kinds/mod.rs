@@ -25,6 +25,11 @@ pub(crate) fn of(name: &str) -> FormatResult<&'static dyn Work> {
     WORKS.into_iter().find(|work| work.name() == name).ok_or_else(unknown)
 }
 
+/// The jobs on chunks of every kind.
+pub(crate) fn all() -> impl Iterator<Item = &'static dyn Work> {
+    WORKS.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,6 +59,15 @@ impl Fault {
         }
     }
 
+    /// What it is.
+    pub(crate) fn nature(&self) -> Nature {
+        match self.rule {
+            _ if self.unreadable => Nature::Unread,
+            Some(_) => Nature::Rule,
+            None => Nature::Damage,
+        }
+    }
+
     /// The check that found it: the rule, or else the kind.
     pub fn check(&self) -> &'static str {
         self.rule.unwrap_or(self.kind)
@@ -75,6 +84,27 @@ pub struct Example {
     /// The row.
     pub row: Step,
 }
+
+/// What a fault is: of reading, of bytes, or of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Nature {
+    /// The system refused to read.
+    Unread,
+    /// The bytes are damaged.
+    Damage,
+    /// A readable chunk breaks a rule.
+    Rule,
+}
+
+/// The first faults of one check, and how many there are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Firsts {
+    pub(crate) count: u64,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// How many faults of each check are kept, whatever others there are.
+pub(crate) const FIRST: usize = 5;
 
 /// What a verification found.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -102,6 +132,9 @@ pub struct Verification {
     pub examples: Vec<Example>,
     /// Whole records that can still be had from damaged chunks.
     pub salvageable: u64,
+    /// The first faults of each check.
+    #[serde(skip)]
+    pub(crate) firsts: BTreeMap<(Nature, &'static str), Firsts>,
 }
 
 impl Verification {
@@ -110,6 +143,11 @@ impl Verification {
         self.salvageable += fault.salvageable.unwrap_or(0);
         self.unreadable += u64::from(fault.unreadable);
         *self.checks.entry(fault.check()).or_default() += 1;
+        let firsts = self.firsts.entry((fault.nature(), fault.check())).or_default();
+        firsts.count += 1;
+        if firsts.faults.len() < FIRST {
+            firsts.faults.push(fault.clone());
+        }
         if self.faults.len() < keep {
             self.faults.push(fault);
         }
@@ -143,6 +181,12 @@ impl Verification {
         self.faults.extend(later.faults.into_iter().take(room));
         let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
         self.examples.extend(later.examples.into_iter().filter(new));
+        for (check, of_later) in later.firsts {
+            let firsts = self.firsts.entry(check).or_default();
+            firsts.count += of_later.count;
+            let room = FIRST.saturating_sub(firsts.faults.len());
+            firsts.faults.extend(of_later.faults.into_iter().take(room));
+        }
         for (check, count) in later.checks {
             *self.checks.entry(check).or_default() += count;
         }

@@ -5,8 +5,10 @@ pub(crate) mod drawn;
 pub(crate) mod findings;
 mod opened;
 pub(crate) mod played;
+pub(crate) mod signs;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gristmill_engine::error::Result;
 use gristmill_engine::sql::SqlValue;
@@ -19,6 +21,7 @@ pub(crate) use drawn::{FramePlace, FrameView};
 pub(crate) use findings::{Fault, Verification};
 pub(crate) use opened::Opened;
 pub use opened::is_unreadable;
+pub(crate) use signs::{Met, Signs};
 
 /// What the records of a chunk say for the columns of a pack.
 pub(crate) type Facts = fn(&Chunk) -> FormatResult<Vec<SqlValue>>;
@@ -44,6 +47,25 @@ pub(crate) trait Work: Sync {
 
     /// Checks a chunk by every rule.
     fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification);
+
+    /// Notes the signs of all of a file that was decoded when it was opened; `false`, and nothing done, where it was not.
+    fn signs_whole(&self, file: &Opened, signs: &mut Signs) -> bool {
+        let _ = (file, signs);
+        false
+    }
+
+    /// Notes the signs of a chunk: what no rule forbids, and no sound data has.
+    ///
+    /// Errors: those of records that were decoded and cannot be.
+    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()>;
+
+    /// Notes the signs of the games of a pack of rows, where the kind has such; `false`, and nothing done, where it has none.
+    ///
+    /// Errors: what of the pack cannot be read.
+    fn signs_of_rows(&self, folder: &Path, signs: &mut Signs) -> Result<bool> {
+        let _ = (folder, signs);
+        Ok(false)
+    }
 
     /// How many whole, readable records a chunk begins with that cannot be decoded; none where that cannot be told.
     fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
@@ -135,6 +157,12 @@ impl Counts {
 }
 
 impl Decoded<'_> {
+    /// Who the chunk is: the key of the game and of its images, and which of them it is.
+    pub(crate) fn met(&self, key: u128, image: u8) -> Met {
+        let records = xxhash_rust::xxh3::xxh3_64(self.chunk.records());
+        Met { key, image, records, chunk: self.i as u64, member: self.file.member(self.i).map(Into::into) }
+    }
+
     /// The fault of a frame that breaks a rule, `offset` bytes into the frame.
     pub(crate) fn broken(&self, rule: &'static str, (frame, offset): (usize, usize), reason: String) -> Fault {
         let size = self.chunk.layout.as_ref().map_or(0, |layout| layout.size());

@@ -14,8 +14,21 @@ pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// Names and values on top, such as `games` and `12`.
     pub(crate) facts: Vec<(String, String)>,
+    /// What stands in words below them.
+    pub(crate) tables: Vec<Table>,
     /// What is plotted, in order; those with nothing to show are left out.
     pub(crate) distributions: Vec<Distribution>,
+}
+
+/// A title, some lines, and what belongs to them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    /// Its title.
+    pub(crate) title: String,
+    /// Lines below it.
+    pub(crate) lines: Vec<String>,
+    /// Its rows.
+    pub(crate) rows: Vec<String>,
 }
 
 /// Colours and widths; the page follows the reader's choice of light or dark.
@@ -28,6 +41,7 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem}dt{color:v
 main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1.5rem}
 section{border:1px solid var(--line);border-radius:6px;padding:1rem;min-width:0}
 section p{margin:.1rem 0;color:var(--faint);font-size:.9rem}
+.words{margin-bottom:1rem}li{overflow-wrap:anywhere;font-size:.9rem}
 svg{width:100%;height:auto}svg text{fill:var(--ink);opacity:1}
 summary{cursor:pointer;color:var(--faint);font-size:.9rem}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
@@ -45,10 +59,20 @@ pub(crate) fn html(page: &Page<'_>) -> String {
     for (name, value) in &page.facts {
         let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));
     }
-    out.push_str("</dl>\n<main>\n");
+    out.push_str("</dl>\n");
+    page.tables.iter().for_each(|table| words(&mut out, table));
+    out.push_str("<main>\n");
     page.distributions.iter().filter(|d| !d.is_empty()).for_each(|d| section(&mut out, d));
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+fn words(out: &mut String, table: &Table) {
+    let _ = writeln!(out, "<section class=\"words\">\n<h2>{}</h2>", escaped(&table.title));
+    table.lines.iter().for_each(|line| _ = writeln!(out, "<p>{}</p>", escaped(line)));
+    out.push_str("<ul>\n");
+    table.rows.iter().for_each(|row| _ = writeln!(out, "<li>{}</li>", escaped(row)));
+    out.push_str("</ul>\n</section>\n");
 }
 
 fn section(out: &mut String, distribution: &Distribution) {
@@ -77,7 +101,7 @@ mod tests {
     use super::*;
 
     fn page(title: &str, distributions: Vec<Distribution>) -> String {
-        html(&Page { title, facts: vec![("files".into(), "<2>".into())], distributions })
+        html(&Page { title, facts: vec![("files".into(), "<2>".into())], distributions, ..Page::default() })
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Demonstrations: their trajectories held against what they say of themselves, their steps drawn by field, and counted.
 
 mod checks;
+mod signs;
 
 use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
@@ -9,7 +10,7 @@ use gristmill_format::demo::source::DemoFile;
 use gristmill_format::layout::Layout;
 
 use crate::work::drawn::demo;
-use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Work};
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Verification, Work};
 
 pub(super) struct Demo;
 
@@ -30,6 +31,18 @@ impl Work for Demo {
             Ok(trajectory) => checks::verify_packed(path, &trajectory, one.i, keep, found),
             Err(e) => found.add(keep, Fault::new(&e.in_chunk(one.i).in_source(path))),
         }
+    }
+
+    fn signs_whole(&self, file: &Opened, signs: &mut Signs) -> bool {
+        let Some(demo) = &file.demo else { return false };
+        signs::of((&file.path, 0), demo, signs);
+        true
+    }
+
+    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()> {
+        let trajectory = DemoFile::of_packed(&one.file.source.describe().key, one.stored, one.chunk)?;
+        signs::of((&one.file.path, one.i), &trajectory, signs);
+        Ok(())
     }
 
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {

@@ -1,0 +1,33 @@
+//! The words of `doctor` -> typed options.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// A path -> a report on its data.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill doctor games\n  gristmill doctor games --html report.html\n  \
+gristmill doctor new --held-out old --json | jq -r '.findings[] | [.check, .count] | @tsv'")]
+pub(crate) struct Doctor {
+    /// A file, a pack, or a folder of them.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Data that must share no game with it, such as the other side of a split; may be given again.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) held_out: Vec<PathBuf>,
+    /// Also write the report as a page with plots: one file, which needs no network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace an existing page.
+    #[arg(long, requires = "html")]
+    pub(crate) overwrite: bool,
+    /// Worker threads; never changes what is found [default: the number of cores].
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+    /// Show everything and write no page.
+    #[arg(long, requires = "html")]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
