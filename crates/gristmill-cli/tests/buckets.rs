@@ -27,6 +27,9 @@ fn commands_read_a_bucket_as_they_read_a_folder() {
     for words in [&["verify", "s3://drops/pack"][..], &["inspect", "s3://drops/pack"], &["stats", "s3://drops/pack"]] {
         said(words);
     }
+    for path in ["s3://drops/games", "s3://drops/pack"] {
+        assert!(said(&["doctor", path]).contains("healthy"), "{path}");
+    }
     let ran =
         gristmill(&["verify", "s3://drops/nothing", "--endpoint", &server.address, "--anonymous"]).output().unwrap();
     let text = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

@@ -56,8 +56,11 @@ fn sound_data_are_healthy_in_every_form() {
         assert!(found["epoch"]["seconds"].as_f64().unwrap() > 0.0 && found["sizes"]["files"].as_u64().unwrap() > 0);
         assert_eq!(found["sizes"]["packed"].as_u64().is_some(), packs, "{}", found["sizes"]);
     }
+    let size = |path: &Path, name: &str| healthy(path)["sizes"][name].as_u64();
+    assert_eq!(size(&games, "packed"), size(&at("pack"), "stored"), "the sample was all of it");
+    assert_eq!(size(&at("drop"), "packed"), size(&at("rows"), "stored"));
     let said = run(&["doctor", text(&games)]).ok().out;
-    assert!(said.contains("6 games or episodes") && said.contains("healthy: 20 checks found nothing"), "{said}");
+    assert!(said.contains("6 games or episodes") && said.contains("healthy: 21 checks found nothing"), "{said}");
 }
 
 /// Writes the one game of a folder as plain records, changed at an offset of frame 1.
@@ -126,6 +129,9 @@ fn damage_strangers_and_what_cannot_be_read_are_told_apart() {
     let found = findings(&[text(&legacy)]);
     assert!(found["foreign"]["first"][0]["detail"].as_str().unwrap().contains("convert"), "{found:?}");
     assert_eq!(names(&folder.path().join("nowhere")), ["unreadable"]);
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(names(&empty), ["nothing"]);
 }
 
 #[test]
@@ -186,7 +192,8 @@ fn results_and_values_that_never_change_are_signs() {
     assert_eq!(names(&pgn(folder.path(), &won)), ["one_result"]);
     // Values that are all one number, over more than a few frames.
     let (_other, games) = crate::tools::folders::games("4");
-    let (best, root) = (offset("best_q"), offset("root_q"));
+    let (best, root, probabilities) = (offset("best_q"), offset("root_q"), offset("probabilities"));
+    let d = [offset("best_d"), offset("root_d")];
     for n in 1..=4 {
         let file = games.join(format!("training.{n}.gz"));
         let mut plain = records(&file);
@@ -195,16 +202,23 @@ fn results_and_values_that_never_change_are_signs() {
             for at in [best, root] {
                 record[at..][..4].copy_from_slice(&0.25f32.to_le_bytes());
             }
-            for at in [offset("best_d"), offset("root_d")] {
+            for at in d {
                 record[at..][..4].copy_from_slice(&0.25f32.to_le_bytes());
             }
+            let policy = &mut record[probabilities..][..4 * 1858];
+            let legal = |p: &&mut [u8; 4]| f32::from_le_bytes(**p) >= 0.0;
+            let count = policy.as_chunks_mut().0.iter_mut().filter(legal).count();
+            let even = (1.0 / count as f32).to_le_bytes();
+            policy.as_chunks_mut().0.iter_mut().filter(legal).for_each(|p| *p = even);
         }
         fs::write(games.join(format!("training.{n}")), plain).unwrap();
     }
     let found = findings(&[text(&games)]);
     let details: Vec<&str> =
         found["frozen_values"]["first"].as_array().unwrap().iter().map(|one| one["detail"].as_str().unwrap()).collect();
-    assert!(details.len() == 2 && details.iter().all(|detail| detail.contains("is 0.25 in all")), "{details:?}");
+    let [best, policy, root] = details[..] else { panic!("{details:?}") };
+    assert!(best.contains("`best_q` is 0.25 in all") && root.contains("`root_q` is 0.25 in all"), "{details:?}");
+    assert!(policy.contains("`policy` is flat"), "{details:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::files::{Step, imitation, meta, shard, steps};
-use crate::command::text;
+use crate::command::{run, text};
 use crate::doctor::{findings, healthy, names};
 
 fn changed(lengths: &[usize], change: impl Fn(usize, &mut Step)) -> Vec<Step> {
@@ -26,6 +26,11 @@ fn sound_trajectories_are_healthy() {
     let found = healthy(folder.path());
     assert_eq!((found["chunks"].as_u64(), found["frames"].as_u64()), (Some(3), Some(35)));
     assert_eq!(found["games"]["different"], 3);
+    assert!(found["sizes"]["packed"].as_u64().unwrap() > 0);
+    let pack = folder.path().join("pack");
+    run(&["pack", text(&folder.path().join("a.tar.zst")), text(&pack)]).ok();
+    let packed = healthy(&pack);
+    assert_eq!((packed["frames"].as_u64(), packed["formats"]["demo.chunks"].as_u64()), (Some(21), Some(1)));
 }
 
 #[test]
@@ -56,6 +61,9 @@ fn ends_order_actions_and_fields_have_their_rows() {
     assert_eq!(found["order"]["of"]["next_obs"], 1);
     assert_eq!(found["order"]["first"][0]["frame"], 4);
     assert_eq!(of(folder.path(), &changed(&[12], |i, step| step.act += 90 * i64::from(i == 2))), ["illegal_move"]);
+    let odd = folder.path().join("odd.npz");
+    imitation(&odd, &[9, 8], f32::NAN);
+    assert_eq!(findings(&[text(&odd)])["numbers"]["of"]["finite"], 2);
     let file = folder.path().join("lacking.tar");
     let mut tar = gristmill_format::demo::shard::ShardWriter::new(
         Vec::new(),

@@ -35,7 +35,7 @@ const FOREIGN: &str = "foreign";
 const RULES: &str = "rules";
 
 /// All checks, in the order of reports.
-pub const CHECKS: [Check; 20] = [
+pub const CHECKS: [Check; 21] = [
     check(
         UNREADABLE,
         "the system refused to read",
@@ -49,6 +49,13 @@ pub const CHECKS: [Check; 20] = [
         "a writer that was killed, an upload that was cut, a disk that fails",
         "fetch or write them again; `gristmill verify` lists all, and how many whole records can be had from each",
         &[],
+    ),
+    check(
+        "nothing",
+        "places and files without data",
+        "another folder than was meant, a writer that made nothing, or a form that Python alone reads (Minari, HDF5, Parquet)",
+        "name the right place; `gristmill pack` and `gristmill convert` make packs and shards of what Python reads",
+        &["empty"],
     ),
     check(
         FOREIGN,

@@ -17,6 +17,9 @@ use crate::work::Opened;
 const FRAMES: u64 = 1 << 16;
 const SECONDS: f64 = 1.0;
 
+/// Bytes of records of trajectories that are packed for the sample.
+const MOST_PACKED: usize = 128 << 20;
+
 /// Rows of a pack that are read at a time.
 const ROWS: u64 = 4096;
 
@@ -74,6 +77,9 @@ impl Sampling {
             let packed = kind.codec().is_some_and(|codec| codec.format() == file.source.describe().format);
             if packed { None } else { kind.way() }
         });
+        if matches!(way, Some(Way::Sets)) && self.pace.packed.is_none() {
+            self.set(file);
+        }
         for i in 0..file.source.len() {
             if self.is_over() {
                 break;
@@ -83,9 +89,19 @@ impl Sampling {
             self.pace.seconds += self.meter.now().wall - before;
             if decoded.is_ok() {
                 self.pace.frames += chunk.frames as u64;
-                self.pace.stored += stored.len() as u64;
-                self.pack(way, &chunk);
+                if !matches!(way, Some(Way::Sets)) {
+                    self.pace.stored += stored.len() as u64;
+                    self.pack(way, &chunk);
+                }
             }
+        }
+    }
+
+    /// Packs the first trajectories of a file, which stand for all.
+    fn set(&mut self, file: &Opened) {
+        match file.kind.packed(file, MOST_PACKED) {
+            Some((stored, packed)) => (self.pace.stored, self.pace.packed) = (stored, Some(packed)),
+            None => self.packs = false,
         }
     }
 

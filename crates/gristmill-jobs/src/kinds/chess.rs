@@ -56,6 +56,11 @@ impl Work for Chess {
         signs.games.push(one.met(key, black_first.into()));
         for i in 0..one.chunk.frames {
             let frame = Frame::new(one.chunk.record(i))?;
+            let mut policy = frame.probabilities().filter(|p| *p >= 0.0);
+            if let (Some(first), Some(second)) = (policy.next(), policy.next()) {
+                let flat = first == second && policy.all(|p| p == first);
+                signs.always("policy", flat, "flat (each legal move alike)");
+            }
             for (name, value) in [("best_q", frame.best_q()), ("root_q", frame.root_q())] {
                 signs.value(name, &value.to_le_bytes(), || value.to_string());
             }

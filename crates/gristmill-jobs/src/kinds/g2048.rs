@@ -33,6 +33,11 @@ fn values(row: &StepRow, signs: &mut Signs) {
     for (_, value) in row.branch_evs.iter().enumerate().filter(|(i, _)| row.ev_legal >> i & 1 != 0) {
         signs.value("branch_evs", &value.to_le_bytes(), || value.to_string());
     }
+    let mut legal = (0..row.branch_evs.len()).filter(|i| row.ev_legal >> i & 1 != 0).map(|i| row.branch_evs[i]);
+    if let (Some(first), Some(second)) = (legal.next(), legal.next()) {
+        let flat = first == second && legal.all(|value| value == first);
+        signs.always("branch_evs of a step", flat, "one number for all moves");
+    }
 }
 
 /// Whether a move is possible after that of a row, whatever tile appears and wherever.

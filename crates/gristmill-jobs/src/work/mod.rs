@@ -67,6 +67,13 @@ pub(crate) trait Work: Sync {
         Ok(false)
     }
 
+    /// How many bytes of a file that was decoded when it was opened the first chunks are, and how many they are when packed: of
+    /// at most `most` bytes of records; none where that is not tried.
+    fn packed(&self, file: &Opened, most: usize) -> Option<(u64, u64)> {
+        let _ = (file, most);
+        None
+    }
+
     /// How many whole, readable records a chunk begins with that cannot be decoded; none where that cannot be told.
     fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
         let _ = (file, stored, chunk);

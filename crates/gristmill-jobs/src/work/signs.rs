@@ -69,6 +69,14 @@ impl Signs {
         }
     }
 
+    /// Notes whether a frame is like all that say nothing, which `shown` tells: one that is not is enough.
+    pub(crate) fn always(&mut self, name: &str, holds: bool, shown: &str) {
+        self.value(name, &[], || shown.to_owned());
+        if let Some(seen) = self.values.get_mut(name) {
+            seen.varies |= !holds;
+        }
+    }
+
     /// Notes a number of a field that has a scale.
     pub(crate) fn scale(&mut self, name: &str, number: f64) {
         if !number.is_finite() {

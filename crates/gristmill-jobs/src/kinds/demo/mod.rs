@@ -45,6 +45,10 @@ impl Work for Demo {
         Ok(())
     }
 
+    fn packed(&self, file: &Opened, most: usize) -> Option<(u64, u64)> {
+        signs::packed(file.demo.as_ref()?, file.size, most)
+    }
+
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
         Ok(FrameView::Demo(Box::new(demo::view(place, layout, record))))
     }

@@ -1,12 +1,15 @@
 //! Trajectories -> what no rule forbids and no sound recording has: black or frozen pictures, ends that nothing marks, frozen
 //! actions, another scale. Keeps a hash of each trajectory, and no picture.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gristmill_format::demo::pack::content;
+use gristmill_format::demo::pack::{About, Trajectory, content, pack};
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
+use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::{DType, Field, Scalar};
+use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +19,8 @@ use crate::work::{Fault, Met, Signs};
 const NO_END: &str = "no_end";
 /// Pictures show something.
 const BLACK: &str = "black";
+/// Observations are finite numbers.
+const FINITE: &str = "finite";
 /// Observations change from step to step.
 const FROZEN_FRAMES: &str = "frozen_frames";
 
@@ -81,11 +86,7 @@ impl One<'_, '_> {
             let place = number.offset..number.offset + number.bytes();
             records.chunks_exact_mut(size).for_each(|record| record[place.clone()].fill(0));
         }
-        let beside = self.all.extras().iter().filter(|(name, _)| *name != KEY).map(|(name, values)| {
-            let of_span = values.iter().filter(|(frame, _)| self.span.contains(frame));
-            (name.clone(), of_span.map(|(frame, value)| (frame - self.span.start, value.clone())).collect())
-        });
-        let key = content(&records, &beside.collect());
+        let key = content(&records, &beside(self.all, &self.span));
         self.signs.games.push(Met {
             key,
             image: 0,
@@ -127,6 +128,15 @@ impl One<'_, '_> {
             }
         }
         let steps = self.span.len();
+        let float = matches!(scalar, Scalar::F16 | Scalar::F32 | Scalar::F64);
+        let is_odd = |frame: &usize| {
+            let numbers = of(*frame).chunks_exact(scalar.size()).filter_map(|one| scalar.number(one));
+            numbers.into_iter().any(|number| !number.is_finite())
+        };
+        if let Some(frame) = self.span.clone().find(|frame| float && is_odd(frame)) {
+            let detail = format!("`{}` holds a number that is not finite, here first", field.name);
+            self.fault(FINITE, frame - self.span.start, detail);
+        }
         if black {
             self.fault(BLACK, 0, format!("`{}` is black in all {steps} steps: every byte is 0", field.name));
         } else if frozen {
@@ -141,13 +151,43 @@ impl One<'_, '_> {
                 self.signs.value("acts", bytes, || shown(self.all, "acts", bytes));
             }
             if let Some(bytes) = self.all.field(frame, "rews") {
-                let nothing = bytes.iter().all(|b| *b == 0);
                 // A constant reward is that of a task that lasts; none at all is a sign.
-                let number = if nothing { 0 } else { frame as u64 + 1 };
-                self.signs.value("rews", &number.to_le_bytes(), || "0".to_owned());
+                self.signs.always("rews", bytes.iter().all(|b| *b == 0), "0");
             }
         }
     }
+}
+
+/// How many bytes of a file of `size` bytes its first trajectories are, and how many of a pack: of at most `most` bytes of
+/// records. None where they cannot be packed.
+pub(super) fn packed(file: &DemoFile, size: u64, most: usize) -> Option<(u64, u64)> {
+    let all = file.trajectories();
+    let layout = all.layout()?.clone();
+    let form = file.describe().format.to_owned();
+    let about = About { layout: layout.clone(), form, facts: Vec::new(), metadata: None };
+    let (mut frames, mut bytes) = (0, 0);
+    for (i, (_, end)) in all.ends().iter().enumerate() {
+        let span = all.span(i)?;
+        let mut records = vec![0; span.len().checked_mul(layout.size()).filter(|bytes| *bytes <= most)?];
+        all.copy_records(span.clone(), &mut records).ok()?;
+        let (extras, mut out) = (beside(all, &span), Vec::new());
+        pack(&Trajectory { about: &about, records: &records, extras: &extras, end: *end }, &mut out).ok()?;
+        (frames, bytes) = (frames + span.len() as u64, bytes + out.len() as u64);
+        if frames as usize * layout.size() >= most {
+            break;
+        }
+    }
+    (frames > 0).then(|| ((size as f64 * frames as f64 / all.frames() as f64) as u64, bytes))
+}
+
+/// What travels beside the records of some frames, but for the names of their members.
+fn beside(all: &Trajectories, span: &Range<usize>) -> BTreeMap<String, Vec<(usize, Extra)>> {
+    let named = all.extras().iter().filter(|(name, _)| *name != KEY);
+    let of_span = named.map(|(name, values)| {
+        let of_span = values.iter().filter(|(frame, _)| span.contains(frame));
+        (name.clone(), of_span.map(|(frame, value)| (frame - span.start, value.clone())).collect::<Vec<_>>())
+    });
+    of_span.filter(|(_, values)| !values.is_empty()).collect()
 }
 
 /// The first numbers of a field.
