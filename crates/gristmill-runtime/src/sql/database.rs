@@ -102,6 +102,7 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
             None => Connection::open_with_flags(immutable(path), flags)?,
         };
         bound(&mut db, None)?;
+        named(&db)?;
         db.authorizer(Some(|context: AuthContext<'_>| allowed(&context)))?;
         db.pragma_update(None, "trusted_schema", false)?;
         db.pragma_update(None, "query_only", true)?;
@@ -110,6 +111,18 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
     let db = open().map_err(|e| refusal(path, &e))?;
     tables_only(&db, path)?;
     Ok(db)
+}
+
+/// Refuses a database whose tables or columns have names that are no text: the hook that allows statements panics on them.
+fn named(db: &Connection) -> rusqlite::Result<()> {
+    let mut names = db.prepare("SELECT name, sql FROM sqlite_master")?;
+    let mut rows = names.query([])?;
+    while let Some(row) = rows.next()? {
+        for i in 0..2 {
+            row.get::<_, Option<String>>(i)?;
+        }
+    }
+    Ok(())
 }
 
 /// All bytes of a database, which says in them that it has no log.
@@ -212,4 +225,25 @@ pub fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
         None => Kind::Corrupt,
     };
     Error::new(kind, format!("SQLite: {e}")).in_source(path.display().to_string()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_text_are_refused_and_end_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metadata.db");
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE runs (id INTEGER, max_score INTEGER)").unwrap();
+        drop(db);
+        assert!(open_connection(&path).is_ok());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(9).position(|name| name == b"max_score").unwrap();
+        bytes[at + 2] = 0xFF;
+        std::fs::write(&path, bytes).unwrap();
+        let refused = open_connection(&path).unwrap_err().to_string();
+        assert!(refused.contains("metadata.db"), "{refused}");
+    }
 }
