@@ -33,7 +33,7 @@ help:
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
-	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB or datasets (a download of 250 MB)"
+	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB, datasets or mlcroissant (a download of 250 MB)"
 	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
@@ -98,8 +98,8 @@ test-ray: package
 
 # Apart from `test`, because of their size.
 test-arrow: package
-	$(BIN)/pip install --quiet --disable-pip-version-check polars duckdb pandas datasets
-	$(BIN)/pytest tests/test_packs_arrow.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]"
+	$(BIN)/pip install --quiet --disable-pip-version-check polars duckdb pandas datasets mlcroissant
+	$(BIN)/pytest tests/test_packs_arrow.py tests/test_describing.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]"
 
 # `test` runs these, too; here a browser has to be there.
 test-view: package

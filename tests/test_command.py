@@ -116,7 +116,17 @@ def test_words_that_make_no_sense(words: list[str], says: str, tmp_path: Path) -
 
 
 def test_every_command_has_help() -> None:
-    for words in [[], ["convert"], ["generate"], ["generate", "random"], ["inspect"], ["pack"], ["stats"], ["verify"]]:
+    for words in [
+        [],
+        ["convert"],
+        ["describe"],
+        ["generate"],
+        ["generate", "random"],
+        ["inspect"],
+        ["pack"],
+        ["stats"],
+        ["verify"],
+    ]:
         assert "usage: gristmill" in run(*words, "--help").stdout
     assert "--json" in run("generate", "random", "--help").stdout
 

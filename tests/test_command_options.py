@@ -27,7 +27,7 @@ def leaves(found: argparse.ArgumentParser, name: str = "gristmill") -> Iterator[
 
 def test_every_command_has_the_shared_options() -> None:
     commands = dict(leaves(parser()))
-    assert len(commands) == 7
+    assert len(commands) == 8
     for name, command in commands.items():
         options = {option for action in command._actions for option in action.option_strings}
         assert {"--json", "-q", "--quiet", "-v", "--verbose", "-j", "--threads", "--workers", "--color"} <= options, (
@@ -51,6 +51,8 @@ def test_every_command_has_the_shared_options() -> None:
         (["inspect", "/no/such/place"], 1, "failed"),
         (["convert", "/no/such/place", "x.tar"], 2, "usage"),
         (["convert", "/no/such/place", "x-v0", "--to", "minari-arrow"], 1, "failed"),
+        (["describe", "/no/such/place"], 1, "failed"),
+        (["describe", ".", "--published", "yesterday"], 2, "usage"),
         (["install-lczero", "/no/such/place"], 2, "usage"),
     ],
 )

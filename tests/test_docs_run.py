@@ -111,6 +111,9 @@ def there(package: str | None) -> bool:
     return package is None or importlib.util.find_spec(package) is not None
 
 
+# The reader of Croissant uses what its own packages are about to drop.
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 @pytest.mark.parametrize("page", list(WITH_BLOCKS))
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

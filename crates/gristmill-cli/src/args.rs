@@ -92,6 +92,10 @@ pub(crate) enum Command {
     Stats(Stats),
     /// Rescore chess games: results and plies left from tablebases, policies, blunders, input format, V6 to V7.
     Rescore(Rescore),
+    /// Write metadata of a pack (Croissant) and a dataset card beside its files; done by the Python package, which knows the
+    /// options.
+    #[command(after_help = "Examples:\n  gristmill describe chess-pack --license CC0-1.0")]
+    Describe(Handed),
     /// Keep the chess games that break no rule.
     Filter(Filter),
     /// Split chess games or trajectories into folders by weight; each always into the same one.

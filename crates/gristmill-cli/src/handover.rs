@@ -19,6 +19,9 @@ const HANDED: &str = "GRISTMILL_HANDED_OVER";
 /// The command that puts the Python package under another name.
 pub(crate) const INSTALL: &str = "install-lczero";
 
+/// The command that writes metadata and a card of a pack.
+pub(crate) const DESCRIBE: &str = "describe";
+
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 
@@ -41,7 +44,7 @@ const TAIL: u64 = 1 << 16;
 /// At most this many files of a folder are listed.
 const MOST_FILES: usize = 1000;
 
-/// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,
+/// Whether the words, without the program's name, are for Python: random play, its own installation, documents of a pack, a form that it writes,
 /// or a Minari data set or the user's own arrays to convert, inspect or pack.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     if let [verb, rest @ ..] = words
@@ -52,7 +55,7 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
     }
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
-        [verb, ..] if verb == INSTALL => true,
+        [verb, ..] if verb == INSTALL || verb == DESCRIBE => true,
         [verb, rest @ ..] if verb == "convert" => {
             let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);
             let to = rest.windows(2).any(|pair| pair[0] == "--to" && form(&pair[1]))
@@ -258,6 +261,7 @@ mod tests {
             "generate random".to_owned(),
             "install-lczero venv --undo".to_owned(),
             "install-lczero".to_owned(),
+            "describe pack --parquet".to_owned(),
             "convert a b --to minari-hdf5".to_owned(),
             "convert --to=parquet a b".to_owned(),
             format!("convert {set} a.tar"),

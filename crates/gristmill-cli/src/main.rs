@@ -85,6 +85,7 @@ fn command(command: Command) -> Result<()> {
         Command::Man(args) => cmd::man::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
+        Command::Describe(_) => handover::run(vec![handover::DESCRIBE.into()]).map(drop),
         Command::InstallLczero(_) => handover::run(vec![handover::INSTALL.into()]).map(drop),
     }
 }

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 from unicodedata import category
 
-from gristmill.command import convert, generate, lczero, look, pack
+from gristmill.command import convert, describe, generate, lczero, look, pack
 from gristmill.command.options import Parser, WrongWordsError, reach
 from gristmill.errors import ConfigError, GristmillError
 from gristmill.jobs.publish import newest
@@ -34,6 +34,7 @@ def parser() -> Parser:
     # The exit code of a command that did its work; it may set another.
     found.set_defaults(code=0)
     convert.add_to(verbs)
+    describe.add_to(verbs)
     generate.add_to(verbs)
     lczero.add_to(verbs)
     look.add_to(verbs)

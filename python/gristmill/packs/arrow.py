@@ -7,7 +7,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,30 @@ def column(values: npt.NDArray[Any]) -> Any:
     return pa.array(plain)
 
 
+def named_columns(selection: Selection) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """The columns of the frames after `frame`: those of the game with their declared types, then fields by column."""
+    facts = [(f"{_OF_GAME}{name}", declared) for name, declared, _ in selection._compiled.facts([])]
+    taken = {FRAME, *(name for name, _ in facts)}
+    fields: dict[str, str] = {}
+    for field in selection.layout.names:
+        name = field
+        while name in taken:
+            name = f"{_OF_FIELD}{name}"
+        taken.add(name)
+        fields[name] = field
+    return facts, fields
+
+
+def declared_type(declared: str) -> Literal["int64", "string", "binary", "float64"]:
+    """Arrow's name of the type of a column that the database declares so, by the rules of SQLite."""
+    said = declared.upper()
+    if "INT" in said:
+        return "int64"
+    if re.search("CHAR|CLOB|TEXT", said):
+        return "string"
+    return "binary" if "BLOB" in said else "float64"
+
+
 class Frames:
     """The columns of a selection's frames: `frame`, those of the game, and the fields of the record.
 
@@ -71,15 +95,7 @@ class Frames:
 
     def __init__(self, selection: Selection, wanted: Sequence[str] | None, batch: int | None) -> None:
         self._selection = selection
-        facts = [(f"{_OF_GAME}{name}", declared) for name, declared, _ in selection._compiled.facts([])]
-        taken = {FRAME, *(name for name, _ in facts)}
-        fields: dict[str, str] = {}
-        for field in selection.layout.names:
-            name = field
-            while name in taken:
-                name = f"{_OF_FIELD}{name}"
-            taken.add(name)
-            fields[name] = field
+        facts, fields = named_columns(selection)
         chosen = _chosen([FRAME, *(name for name, _ in facts), *fields], wanted)
         self._facts = [(name, declared) for name, declared in facts if name in chosen]
         self._fields = {name: field for name, field in fields.items() if name in chosen}
@@ -267,9 +283,8 @@ def _chosen(there: list[str], wanted: Sequence[str] | None) -> list[str]:
 
 def _values(name: str, declared: str, values: Iterable[Any], path: str) -> Any:
     """A column of the database, by the rules of SQLite for types that are declared."""
-    pa, said = pyarrow(), declared.upper()
-    kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), ("BLOB", pa.binary()), ("", pa.float64())]
-    kind = next(kind for word, kind in kinds if re.search(word, said))
+    pa = pyarrow()
+    kind = getattr(pa, declared_type(declared))()
     values = list(values)
     try:
         return pa.array(values, kind)

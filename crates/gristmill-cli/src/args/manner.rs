@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "checksum",
             "mark",
             "dedup",
+            "describe",
             "tokenizer",
             "recover",
         ],
