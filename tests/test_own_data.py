@@ -137,7 +137,7 @@ def test_whatever_open_gives_can_be_packed(tmp_path: Path) -> None:
         assert made.lengths == lengths, name
         first = 4 if lengths[0] == 5 else 0
         np.testing.assert_array_equal(made.games[0]["obs"], found["observations"][first : first + lengths[0]])
-    with pytest.raises(TypeError, match=r"int cannot be packed; expected a folder, a file, or what gristmill.open"):
+    with pytest.raises(TypeError, match=r"int cannot be packed; expected a folder, a file, a table of frames, or what"):
         gm.pack(3, tmp_path / "none")
     with pytest.raises(gm.ConfigError, match="fields goes with a path"):
         gm.pack(pack, tmp_path / "none", fields={"obs": "x"})

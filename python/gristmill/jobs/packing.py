@@ -162,7 +162,8 @@ def pack(
             demonstrations. Or a Minari data set, or a folder of some, each of which becomes shards beside the pack
             meanwhile (`pip install gristmill[minari]`). Or one file, arrays of one's own, or whatever
             `gristmill.open` and `gristmill.demos.from_arrays` give, selections included; it is written beside the pack
-            meanwhile.
+            meanwhile. Or a table with the columns of `selection.to_arrow`: a `datasets.Dataset`, what has
+            `__arrow_c_stream__` (pyarrow, Polars, DuckDB, pandas), a Parquet file.
         output: folder of the pack.
         layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
         shard_rows: rows of every file but the last; by default one file.

@@ -232,7 +232,7 @@ class Tabular:
         columns: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> Any:
-        """The rows as a `datasets.Dataset` of Hugging Face; `gristmill.pack` makes a pack of one again.
+        """The rows as a `datasets.Dataset` of Hugging Face; `gristmill.pack` makes a pack of one.
 
         Args:
             path: an Arrow file, which is written and mapped: what is larger than memory. Without it all is in memory.

@@ -9,10 +9,8 @@ import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zlib import compressobj
 
 import numpy as np
 
@@ -20,6 +18,8 @@ from gristmill import _gristmill
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.own.arrays import ArrayDemos, from_arrays
 from gristmill.demos.own.opening import is_own
+from gristmill.demos.own.tabled import Tabled, add_game, tabled, tabled_file
+from gristmill.demos.own.tabled import write as write_table
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError, GristmillError
@@ -59,7 +59,7 @@ def opened_to_pack(source: Any, fields: Mapping[str, str] | None) -> Any:
         return None
     if fields is None and os.path.isdir(path) and _holds_native(path):
         return None
-    return open_any(path, fields=fields)
+    return (tabled_file(path) if fields is None else None) or open_any(path, fields=fields)
 
 
 def _holds_native(folder: str) -> bool:
@@ -94,24 +94,29 @@ def as_folder(source: Any, pack: str, progress: Callable[[int, int], object] | N
         near = os.path.dirname(near)
     made = Path(near, f".{name}.source")
     with hidden_folder(str(made)):
+        are_rows = isinstance(source, Rows)
         if isinstance(source, Rows):
             _rows(source, made)
-        elif isinstance(source, Columns | Mapping):
+        elif isinstance(source, Columns | Mapping) and not hasattr(source, "with_format"):
             found: Any = as_trajectories(source)
             _arrays(from_arrays(found.lengths, {one: found.column(one) for one in found.layout.names}), made, progress)
         elif isinstance(source, ArrayDemos) or (isinstance(source, Selected) and isinstance(source._whole, ArrayDemos)):
             _arrays(source, made, progress)
         elif isinstance(source, Demos | Trajectories | Selected):
             write_shards(made / "demos.tar", _named(source), progress=progress)
+        elif isinstance(source, Games) and source.kind == "bullet":
+            _boards(source, made / "boards.bf")
         elif isinstance(source, Games):
             _games(source, made / "games.tar", progress)
         elif isinstance(source, Source):
             # A name that the pack keeps of it.
             os.symlink(os.path.abspath(source._path), made / os.path.basename(source._path))
+        elif (table := source if isinstance(source, Tabled) else tabled(source)) is not None:
+            are_rows = write_table(table, made)
         else:
-            kinds = "a folder, a file, or what gristmill.open and gristmill.demos.from_arrays give"
+            kinds = "a folder, a file, a table of frames, or what gristmill.open and gristmill.demos.from_arrays give"
             raise TypeError(f"{type(source).__name__} cannot be packed; expected {kinds}")
-        yield str(made), isinstance(source, Rows)
+        yield str(made), are_rows
 
 
 def _arrays(demos: ArrayDemos | Selected, folder: Path, progress: Callable[[int, int], object] | None) -> None:
@@ -173,17 +178,16 @@ def _games(games: Games, path: Path, progress: Callable[[int, int], object] | No
     width = len(str(games.num_games))
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as file:
         for i, records in enumerate(games.games):
-            plies = np.asarray(records)
-            # Records of version 6 are the first bytes of those of 7.
-            size = 8356 if (plies["version"] == 6).all() else plies.dtype.itemsize
-            data = plies.view(np.uint8).reshape(len(plies), -1)[:, :size].tobytes()
-            packer = compressobj(1, wbits=31)
-            stored = packer.compress(data) + packer.flush()
-            about = tarfile.TarInfo(f"training.{i:0{width}}.gz")
-            about.size = len(stored)
-            file.addfile(about, BytesIO(stored))
+            add_game(file, f"training.{i:0{width}}.gz", np.asarray(records))
             if progress is not None:
                 progress(i + 1, games.num_games)
+
+
+def _boards(boards: Games, path: Path) -> None:
+    """Boards of bulletformat, one after another."""
+    with open(path, "wb") as file:
+        for records in boards.games:
+            file.write(np.asarray(records).tobytes())
 
 
 def _rows(rows: Rows, folder: Path) -> None:

@@ -67,7 +67,7 @@ def _read(pa: Any, path: str, file: Any, name: str, max_bytes: int) -> npt.NDArr
         table = table.flatten()
     if name not in table.column_names:
         raise fault(path, "unsupported", f"a column of type {file.schema_arrow}", name)
-    return _array(pa, path, name, table.column(name).combine_chunks())
+    return array_of(path, name, table.column(name).combine_chunks())
 
 
 def _bytes(column: Any) -> int:
@@ -75,7 +75,13 @@ def _bytes(column: Any) -> int:
     return {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}.get(column.physical_type, 8)
 
 
-def _array(pa: Any, path: str, name: str, column: Any) -> npt.NDArray[Any]:
+def array_of(path: str, name: str, column: Any) -> npt.NDArray[Any]:
+    """A column of Arrow as an array (rows, ...); lists of one length are further axes.
+
+    Raises:
+        FormatError: values are missing, lists differ in length, or elements are no numbers; it names `path` and `name`.
+    """
+    pa = optional("pyarrow", "parquet")
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     column.validate(full=True)
@@ -84,7 +90,7 @@ def _array(pa: Any, path: str, name: str, column: Any) -> npt.NDArray[Any]:
         raise fault(path, "missing", f"no value in row {row}", name)
     types = pa.types
     if isinstance(column, pa.ExtensionArray):
-        return _array(pa, path, name, column.storage)
+        return array_of(path, name, column.storage)
     if types.is_fixed_size_list(column.type) or types.is_list(column.type) or types.is_large_list(column.type):
         rows = len(column)
         lengths = (
@@ -95,7 +101,7 @@ def _array(pa: Any, path: str, name: str, column: Any) -> npt.NDArray[Any]:
         if len(lengths) > 1:
             says = f"lists of {lengths[0]} to {lengths[-1]} values; expected as many in every row"
             raise fault(path, "unsupported", says, name)
-        inner = _array(pa, path, name, column.flatten())
+        inner = array_of(path, name, column.flatten())
         return inner.reshape(rows, int(lengths[0]), *inner.shape[1:])
     if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type)):
         raise fault(path, "unsupported", f"elements of type {column.type}; expected numbers", name)
