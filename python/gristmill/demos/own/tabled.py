@@ -1,7 +1,7 @@
 """Tables whose rows are frames, as `selection.to_arrow` makes them -> the files that the engine packs, game by game.
 
-Whatever gives a stream of Arrow is taken (`datasets.Dataset`, pyarrow, Polars, DuckDB, pandas), and Parquet files. What
-the frames are is told by the names of the columns, since schema metadata do not outlive most programs.
+Whatever gives a stream of Arrow is taken (`datasets.Dataset`, pyarrow, Polars, DuckDB, pandas), and Parquet files. The
+names of the columns say what the frames are, since schema metadata do not outlive most programs.
 """
 
 from __future__ import annotations
