@@ -31,7 +31,7 @@ help:
 	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
 	@echo "make lint               only formatting, lints and types"
-	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
+	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate, datasets, TensorBoard or wandb (a download of up to 3 GB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
 	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB, datasets or mlcroissant (a download of 250 MB)"
 	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
@@ -87,8 +87,8 @@ test-python: package
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning accelerate datasets
-	$(BIN)/pytest -k "torch or hugging"
+	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning accelerate datasets tensorboard wandb
+	$(BIN)/pytest -k "torch or hugging or tensorboard or weights"
 
 # Apart from `test`, because of its size; see `test-torch` for TORCH_INDEX.
 test-ray: package

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -22,16 +23,17 @@ PROMISES = {
     "08_demonstrations": r"^(\d+) steps in the pack, \1 in an epoch of it$",
     "09_train_with_pytorch": r"^mean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
     "10_share_batches_among_ranks": r"^one rank resumes with the same rows: True$",
+    "11_log_the_loader": r"^(\d+) numbers of the loader beside the loss, at (\d+) steps$",
 }
 
 #: Those of which more is expected than words.
 JUDGED = ("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch")
 
 
-def run(program: str, folder: Path) -> "re.Match[str]":
+def run(program: str, folder: Path, *words: str) -> "re.Match[str]":
     environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
     done = subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / f"{program}.py"],
+        [sys.executable, "-W", "error", FOLDER / f"{program}.py", *words],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -58,6 +60,31 @@ def test_every_program_is_run() -> None:
 @pytest.mark.parametrize("program", [name for name in PROMISES if name not in JUDGED])
 def test_examples_run(program: str, folder: Path) -> None:
     run(program, folder)
+
+
+def test_tensorboard_reads_the_numbers(folder: Path) -> None:
+    pytest.importorskip("tensorboard")
+    numbers, steps = map(int, run("11_log_the_loader", folder, "tensorboard").groups())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(folder / "runs")).Reload()
+    tags = [tag for kind in ("scalars", "tensors") for tag in events.Tags()[kind]]
+    assert len([tag for tag in tags if tag.startswith("loader/")]) == numbers > 20
+    assert {"loss", "loader/tensors/rows", "loader/consumer_wait_seconds"} <= set(tags)
+    assert len(events.Tensors("loss")) == steps
+
+
+def test_weights_and_biases_takes_the_numbers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    for name, value in [("WANDB_MODE", "offline"), ("WANDB_SILENT", "true"), ("WANDB_DIR", str(folder))]:
+        monkeypatch.setenv(name, value)
+    numbers, _ = map(int, run("11_log_the_loader", folder, "wandb").groups())
+    (kept,) = (folder / "wandb").glob("offline-run-*/*.wandb")
+    data = kept.read_bytes()
+    assert numbers > 20
+    assert b"loader/tensors/rows" in data
 
 
 def test_the_loss_falls_with_jax(folder: Path) -> None:
