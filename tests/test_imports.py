@@ -19,6 +19,25 @@ def test_no_framework_is_imported() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_what_takes_long_to_import_is_left_for_its_first_use() -> None:
+    late = [
+        *("importlib.metadata", "email", "hashlib", "html", "http", "multiprocessing", "pathlib", "random"),
+        *("secrets", "sqlite3", "subprocess", "tarfile", "tempfile", "tomllib", "zipfile"),
+        *("pyarrow", "h5py", "prometheus_client", "rich", "gristmill.demos.minari", "gristmill.demos.own.opening"),
+        *("gristmill.command", "gristmill.compat", "gristmill.jobs.describing", "gristmill.jobs.arrow"),
+    ]
+    program = (
+        "import sys, numpy\n"
+        "before = set(sys.modules)\n"
+        "import gristmill as gm\n"
+        f"early = [name for name in {late!r} if name in set(sys.modules) - before]\n"
+        "assert not early, early\n"
+        "assert gm.__version__ and 'minari' in dir(gm.demos) and gm.demos.minari.write\n"
+        "assert 'importlib.metadata' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_everything_in_all_exists() -> None:
     import gristmill
 

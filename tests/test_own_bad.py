@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gristmill as gm
+from gristmill.demos.own.opening import open_own
 
 GOOD: dict[str, Any] = {"observations": np.zeros((4, 2)), "actions": np.zeros(4), "terminals": np.array([0, 1, 0, 1])}
 
@@ -170,7 +171,7 @@ def test_archives_that_unpack_to_more_than_they_can_hold(tmp_path: Path) -> None
     path.write_bytes(data)
     assert gm.open(path).num_frames == 1 << 16
     with pytest.raises(gm.FormatError, match=r"too_large: 33554432 bytes, the bound is 1000000"):
-        gm.demos.own.open_own(path, max_bytes=1_000_000)
+        open_own(path, max_bytes=1_000_000)
     data[len(data) // 3] ^= 0xFF
     path.write_bytes(data)
     with pytest.raises(gm.FormatError):

@@ -13,8 +13,6 @@ their homes are `gristmill.errors`, `gristmill.config`, `gristmill.packs`, `gris
 """
 
 from importlib import import_module as _import_module
-from importlib.metadata import PackageNotFoundError as _NotFound
-from importlib.metadata import version as _version
 from warnings import warn as _warn
 
 from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
@@ -83,12 +81,8 @@ from gristmill.packs.trajectories import Fields, Trajectories
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
 
-try:
-    #: The version of the package.
-    __version__ = _version("gristmill")
-except _NotFound:
-    # Read from its folder, without an installation.
-    __version__ = "unknown"
+#: The version of the package; `unknown` where it is read from its folder, without an installation.
+__version__: str
 
 __all__ = [
     "AliasError",
@@ -239,6 +233,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        # What reads the metadata of packages takes longer to import than all of this.
+        metadata = _import_module("importlib.metadata")
+        try:
+            globals()[name] = metadata.version("gristmill")
+        except metadata.PackageNotFoundError:
+            globals()[name] = "unknown"
+        return globals()[name]
     if name == "Step":
         _warn("`Step` is called `LineageStep` now", DeprecationWarning, stacklevel=2)
         return LineageStep

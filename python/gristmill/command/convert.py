@@ -9,7 +9,7 @@ from gristmill.command.look import opened
 from gristmill.command.options import Told, Verbs, takes_fields, verb, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari import MinariDemos, data_folder, write, write_shards
-from gristmill.demos.own import is_own
+from gristmill.demos.own.opening import is_own
 from gristmill.demos.source import open_demos
 from gristmill.demos.writer import LEVEL
 from gristmill.errors import ConfigError

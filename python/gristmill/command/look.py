@@ -12,7 +12,7 @@ import numpy as np
 from gristmill.command.options import Told, Verbs, shared, takes_fields, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari import data_folder, open_minari
-from gristmill.demos.own import could_be_own, open_own
+from gristmill.demos.own.opening import could_be_own, open_own
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, GristmillError
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from gristmill.command.options import Told, Verbs, takes_fields, verb, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari.packing import data_sets
-from gristmill.demos.own import is_own
+from gristmill.demos.own.opening import is_own
 from gristmill.errors import ConfigError
 from gristmill.jobs.packing import pack
 

@@ -1,14 +1,19 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
-from gristmill.demos import minari
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from gristmill.demos.collecting import Collected, collect_random
 from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
-from gristmill.demos.own import ArrayDemos, from_arrays
+from gristmill.demos.own.arrays import ArrayDemos, from_arrays
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
+
+if _TYPE_CHECKING:
+    from gristmill.demos import minari as minari
 
 __all__ = [
     "ArrayDemos",
@@ -32,3 +37,14 @@ __all__ = [
     "open_demos",
     "write_frames",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> object:
+    # An extra, and long to import.
+    if name != "minari":
+        raise AttributeError(f"module 'gristmill.demos' has no attribute {name!r}")
+    return _import_module("gristmill.demos.minari")

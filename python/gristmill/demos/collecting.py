@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,9 @@ from gristmill.demos.writer import LEVEL, Members, ShardWriter, get_meta_dict, w
 from gristmill.envs import info_of, load_vec_env
 from gristmill.envs.config import EnvConfig, VenvOptions
 from gristmill.errors import ConfigError, StageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 if TYPE_CHECKING:
     from gristmill.envs.seeded import SeededVectorEnv

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -80,6 +79,8 @@ def load_config(path: str | os.PathLike[str]) -> Groups:
         OSError: it cannot be read.
         ConfigError: it is no TOML, or has an unknown table or key.
     """
+    import tomllib
+
     with open(path, "rb") as file:
         try:
             tables = tomllib.load(file)

@@ -11,7 +11,6 @@ import mmap
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import reduction
 from typing import Any
 
 import numpy as np
@@ -70,6 +69,9 @@ class Ring:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The same memory in a process that is being started."""
+        # Imported already where a process is started.
+        from multiprocessing import reduction
+
         return _of_descriptor, (reduction.DupFd(self._fd), self._args)
 
     def take(self) -> int | None:

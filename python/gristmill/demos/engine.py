@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +31,7 @@ class PairEngine:
         seed: int | None = own.pop("seed", None)
         self._make: Callable[[int], MixedLoader[Any]] = lambda seed: MixedLoader(data, constructor, seed=seed, **own)
         # Made twice where the seed comes with a state.
-        self._loader = self._make(secrets.randbits(63) if seed is None else seed)
+        self._loader = self._make(int.from_bytes(os.urandom(8)) >> 1 if seed is None else seed)
         self._drawn = seed is None
         self._made: _gristmill.Loader | None = None
 
@@ -41,6 +39,8 @@ class PairEngine:
     def _engine(self) -> _gristmill.Loader:
         """Made at the first call, which reads some values of the data for its hash."""
         if self._made is None:
+            import hashlib
+
             about = self._loader._about()
             names = ("pairs", "prepare", "pad")
             encoding = json.dumps({name: about["config"][name] for name in names})

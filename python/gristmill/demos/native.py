@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import random
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -175,6 +174,9 @@ def _files(cfg: EnvConfig, data: EnvData) -> list[str]:
 
 
 def _trajectories(cfg: EnvConfig, data: EnvData, n_traj: int | None, compat: bool) -> Arrays:
+    # Of the originals, whose order hangs on its seed.
+    import random
+
     files = _files(cfg, data)
     one_per_file = cfg.benchmark_name in ("magical", "minecraft")
     if compat and one_per_file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,8 @@ _SAMPLES = 64
 
 def described(pairs: PairSet[Any], fields: Sequence[str]) -> dict[str, Any]:
     """What tells a data set from another: counts, fields, and a hash of its lengths and of some steps."""
+    import hashlib
+
     lengths = np.asarray(pairs.data.lengths, dtype="<i8")
     steps = int(lengths.sum())
     chosen = np.unique(np.linspace(0, steps - 1, min(_SAMPLES, steps)).astype(np.int64))

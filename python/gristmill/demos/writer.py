@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -18,6 +17,9 @@ from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import newest
 from gristmill.options.arguments import named
 from gristmill.safe_pickle import Instance
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: How values are written: as pickles, or arrays as `.npy` and everything else as `.json`.
 Members: TypeAlias = Literal["pickle", "npy"]
@@ -127,6 +129,8 @@ class ShardWriter:
 
     def close(self) -> None:
         """Publishes the shards."""
+        from pathlib import Path
+
         self.paths = [Path(path) for path in self._files.finish()]
         newest.append(str(self.paths[0]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -72,6 +71,8 @@ def load_vec_env(
     mode = vector.AutoresetMode.SAME_STEP
     if not options.venv_parallel:
         return SeededVectorEnv(vector.SyncVectorEnv(makers, autoreset_mode=mode), seed)
+    import multiprocessing
+
     methods = multiprocessing.get_all_start_methods()
     method = "forkserver" if "forkserver" in methods else "spawn"
     return SeededVectorEnv(vector.AsyncVectorEnv(makers, context=method, autoreset_mode=mode), seed)

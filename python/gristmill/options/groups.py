@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -48,6 +47,8 @@ class Group:
         Raises:
             ConfigError: no TOML; else as `updated`.
         """
+        import tomllib
+
         try:
             table = tomllib.loads(text).get(cls.group, {})
         except tomllib.TOMLDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -87,6 +86,8 @@ class Generated(Constructor[PairBatch]):
 
     def digest(self, pairs: PairSet[PairBatch]) -> bytes:
         """A hash of the ids and of what stands under each name."""
+        import hashlib
+
         found = hashlib.blake2b(digest_size=16)
         for name, array in pairs.drawn.items():
             found.update(f"{name} {array.dtype.str}{list(array.shape)}".encode())

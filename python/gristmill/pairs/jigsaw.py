@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from dataclasses import dataclass
@@ -49,6 +48,8 @@ class Jigsaw(PairConstructor):
 
     def describe(self) -> dict[str, Any]:
         """The permutations themselves count, not the place of their file."""
+        import hashlib
+
         table = hashlib.blake2b(self._table().tobytes(), digest_size=16).hexdigest()
         told = {**super().describe(), "permutations": table}
         del told["permutation_path"]

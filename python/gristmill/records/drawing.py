@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 #: Side of a square, in pixels.
 _SIDE = 44
@@ -87,12 +86,16 @@ def g2048_board(ranks: Sequence[int]) -> Drawing:
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as HTML; captions and cells are texts, and escaped."""
+    from html import escape
+
     first = "".join(f"<th>{escape(str(cell))}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _svg(side: int, title: str, parts: Iterable[str]) -> Drawing:
+    from html import escape
+
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}" width="{side}" height="{side}">'
     return Drawing(f"{head}<title>{escape(title)}</title>{''.join(parts)}</svg>")
 
