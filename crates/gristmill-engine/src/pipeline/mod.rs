@@ -44,3 +44,4 @@ pub use watch::status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LoadStatus, OutputStatus, QueueStatus,
     RunState, STATUS_VERSION, StageStatus, Status, TextStatus,
 };
+pub use watch::waits::{OutputWaits, Waited, Waits};

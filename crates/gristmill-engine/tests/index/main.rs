@@ -20,4 +20,5 @@ mod resuming;
 mod seeing;
 mod selecting;
 mod skipping;
+mod stall;
 mod viewing;

@@ -34,6 +34,7 @@ mod sides;
 mod skip;
 mod solid;
 mod speed;
+mod stall;
 mod status;
 mod stopping;
 mod streams;

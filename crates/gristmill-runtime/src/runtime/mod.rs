@@ -4,6 +4,7 @@
 pub mod aggregate;
 pub mod arena;
 pub mod cast;
+pub mod cores;
 pub mod counted;
 pub mod document;
 pub mod events;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::cores::Spent;
+
 /// Which threads a task belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
@@ -38,6 +40,11 @@ pub trait Crew: Send + Sync + Debug {
 
     /// Time since some beginning; never goes back.
     fn now(&self) -> Duration;
+
+    /// What the thread that calls got of the cores: here every thread has one of its own.
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
 }
 
 /// What time it is: that of this machine, or what a crew says.
@@ -51,6 +58,11 @@ impl Time {
     /// Time since some beginning.
     pub fn now(&self) -> Duration {
         self.crew.as_ref().map_or_else(|| self.began.elapsed(), |crew| crew.now())
+    }
+
+    /// What the calling thread got of the cores so far.
+    pub fn spent(&self) -> Spent {
+        self.crew.as_ref().map_or_else(super::cores::spent, |crew| crew.spent())
     }
 }
 

@@ -19,6 +19,13 @@ struct StageLabels {
 }
 
 #[derive(Debug, EncodeLabelSet)]
+struct CauseLabels {
+    stage: String,
+    kind: String,
+    cause: String,
+}
+
+#[derive(Debug, EncodeLabelSet)]
 struct KindLabels {
     kind: String,
 }
@@ -43,6 +50,19 @@ pub struct Sample {
     pub grows: bool,
 }
 
+/// Who waits for whom at an output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stall {
+    /// Name of the stage that gives batches.
+    pub stage: String,
+    /// Kind of the stage.
+    pub kind: &'static str,
+    /// Share of the last second in which the consumer waited.
+    pub share: f64,
+    /// What was waited for, and for how many seconds since the start.
+    pub seconds: Vec<(String, f64)>,
+}
+
 /// What holds for the whole loader.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Whole {
@@ -59,6 +79,7 @@ pub struct Whole {
 pub fn text(
     whole: Whole,
     samples: &[Sample],
+    stalls: &[Stall],
     bad_chunks: &[(String, u64)],
     (io_errors, waiting): (&[(String, u64)], u64),
 ) -> String {
@@ -72,8 +93,8 @@ pub fn text(
         family.values.insert(labels, sample.value);
     }
     let mut registry = Registry::with_prefix("gristmill");
-    let (bad_chunks, io_errors) = (bad_chunks.to_vec(), io_errors.to_vec());
-    registry.register_collector(Box::new(Snapshot { whole, families, bad_chunks, io_errors, waiting }));
+    let (bad_chunks, io_errors, stalls) = (bad_chunks.to_vec(), io_errors.to_vec(), stalls.to_vec());
+    registry.register_collector(Box::new(Snapshot { whole, families, stalls, bad_chunks, io_errors, waiting }));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
@@ -147,6 +168,7 @@ struct Family {
 struct Snapshot {
     whole: Whole,
     families: BTreeMap<String, Family>,
+    stalls: Vec<Stall>,
     bad_chunks: Vec<(String, u64)>,
     io_errors: Vec<(String, u64)>,
     /// Files that cannot be read now.
@@ -185,6 +207,21 @@ impl Collector for Snapshot {
         }
         for family in self.families.values() {
             family.encode(&mut encoder)?;
+        }
+        let help = "Share of the last second in which the consumer waited for a batch";
+        let ratio = Unit::Other("ratio".to_owned());
+        let mut shares = encoder.encode_descriptor("stall", help, Some(&ratio), MetricType::Gauge)?;
+        for Stall { stage, kind, share, .. } in &self.stalls {
+            let labels = StageLabels { stage: stage.clone(), kind: (*kind).to_owned() };
+            ConstGauge::new(*share).encode(shares.encode_family(&labels)?)?;
+        }
+        let help = "Seconds that the consumer took for itself (cause trainer), or waited for what a batch lacked";
+        let mut waited = encoder.encode_descriptor("waited", help, Some(&seconds), MetricType::Counter)?;
+        for Stall { stage, kind, seconds, .. } in &self.stalls {
+            for (cause, seconds) in seconds {
+                let (stage, kind, cause) = (stage.clone(), (*kind).to_owned(), cause.clone());
+                ConstCounter::new(*seconds).encode(waited.encode_family(&CauseLabels { stage, kind, cause })?)?;
+            }
         }
         Ok(())
     }
@@ -229,7 +266,8 @@ mod tests {
     #[test]
     fn the_text_is_what_a_scraper_expects() {
         let whole = Whole { uptime_seconds: 2.5, rank: 1, world_size: 4 };
-        let found = text(whole, &samples(), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1));
+        let stall = Stall { stage: "a".into(), kind: "pool", share: 0.5, seconds: vec![("decode".into(), 1.25)] };
+        let found = text(whole, &samples(), &[stall.clone()], &[("truncated".into(), 2)], (&[("away".into(), 3)], 1));
         let lines: Vec<&str> = found.lines().collect();
         for line in [
             r#"gristmill_draws_total{stage="po\"ol",kind="pool"} 7"#,
@@ -240,6 +278,8 @@ mod tests {
             r#"gristmill_hanse_accepted_ratio{stage="a",kind="pool"} 0.25"#,
             r#"gristmill_bad_chunks_total{kind="truncated"} 2"#,
             r#"gristmill_io_errors_total{kind="away"} 3"#,
+            r#"gristmill_stall_ratio{stage="a",kind="pool"} 0.5"#,
+            r#"gristmill_waited_seconds_total{stage="a",kind="pool",cause="decode"} 1.25"#,
             "gristmill_io_waiting 1",
             "gristmill_uptime_seconds 2.5",
             "gristmill_rank 1",
@@ -254,7 +294,7 @@ mod tests {
         assert!(lines.contains(&version.as_str()), "{found}");
         assert_eq!(
             found,
-            text(whole, &samples(), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1)),
+            text(whole, &samples(), &[stall], &[("truncated".into(), 2)], (&[("away".into(), 3)], 1)),
             "the order never changes"
         );
     }

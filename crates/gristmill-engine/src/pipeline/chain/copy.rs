@@ -31,6 +31,7 @@ impl Chain {
         }
         inner.fold.filled(fill.number);
         keep(&mut inner.spare_chunks, fill.block);
+        self.further(&inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
     }

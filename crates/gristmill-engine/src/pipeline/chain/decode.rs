@@ -71,6 +71,7 @@ impl Chain {
         let frames = known.map(|contents| contents.frames as usize).filter(|frames| *frames > 0);
         let of = Use { branch: b, id, draw, keep, frames };
         branch.decoding += 1;
+        self.further(&inner);
         drop(inner);
         let mut spare = None;
         let (phase, contents, bytes) = match phase {

@@ -396,7 +396,12 @@ impl Fold {
 
     /// The next piece whose slots are all filled.
     pub(in crate::pipeline) fn ready_piece(&mut self) -> Option<Piece> {
-        if self.pieces.front()?.after <= self.filled { self.pieces.pop_front() } else { None }
+        if self.has_ready_piece() { self.pieces.pop_front() } else { None }
+    }
+
+    /// Whether there is such a piece.
+    pub(in crate::pipeline) fn has_ready_piece(&self) -> bool {
+        self.pieces.front().is_some_and(|piece| piece.after <= self.filled)
     }
 
     /// Rows of a batch are encoded; their slots are free again.

@@ -38,7 +38,8 @@ impl Chain {
     fn uncounted(&self, of: Use, roster: &Roster) -> Error {
         let inner = self.lock();
         let branch = &inner.branches[of.branch];
-        let unread = branch.window.iter().filter(|ticket| matches!(ticket.phase, Phase::Planned | Phase::Busy));
+        let unread =
+            branch.window.iter().filter(|ticket| matches!(ticket.phase, Phase::Planned | Phase::Reading | Phase::Busy));
         let ids: Vec<(u64, u32)> = unread.map(|ticket| (ticket.source, ticket.draw.at.chunk)).collect();
         drop(inner);
         let mut names = Vec::new();

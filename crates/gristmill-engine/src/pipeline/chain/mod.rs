@@ -6,6 +6,7 @@ mod copy;
 mod decode;
 pub(in crate::pipeline) mod fold;
 mod keys;
+mod lack;
 pub(in crate::pipeline) mod line;
 mod look;
 mod pass;
@@ -26,7 +27,7 @@ use gristmill_runtime::runtime::counted::Counted;
 use gristmill_runtime::runtime::events::Events;
 use gristmill_runtime::runtime::handoff::{Handoff, Taken};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
-use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks};
+use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::runtime::sheet::SheetPool;
 use gristmill_runtime::runtime::slots::Slots;
@@ -48,6 +49,7 @@ use crate::pipeline::plan::lane::StepPlan;
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::plan::sight::Reads;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
+use crate::pipeline::watch::stall::{Crowd, Stall};
 
 /// Tickets that are planned ahead of those being decoded, per branch.
 const READ_AHEAD: usize = 32;
@@ -71,6 +73,8 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) workers: usize,
     pub(in crate::pipeline) limits: Limits,
     pub(in crate::pipeline) signal: Arc<Signal>,
+    pub(in crate::pipeline) time: Time,
+    pub(in crate::pipeline) crowd: Arc<Crowd>,
     pub(in crate::pipeline) stop: Arc<AtomicBool>,
     pub(in crate::pipeline) verdicts: Arc<Verdicts>,
     pub(in crate::pipeline) outages: Arc<Outages>,
@@ -190,6 +194,8 @@ pub(in crate::pipeline) struct Chain {
     slots: Slots,
     sheets: Arc<SheetPool>,
     pub(in crate::pipeline) handoff: Handoff<Delivery>,
+    /// Who waits for whom.
+    pub(in crate::pipeline) stall: Stall,
     pub(in crate::pipeline) totals: Totals,
     pub(in crate::pipeline) branch_totals: Vec<BranchTotals>,
     pub(in crate::pipeline) inner: Mutex<Inner>,
@@ -247,6 +253,7 @@ impl Chain {
             slots: records,
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
+            stall: Stall::new(shared.time.clone(), Arc::clone(&shared.crowd)),
             totals: Totals::default(),
             branch_totals: plan.branches.iter().map(BranchTotals::new).collect(),
             inner: Mutex::new(inner),
@@ -273,7 +280,10 @@ impl Chain {
     /// The next batch, error or end, waiting up to `wait`.
     pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let kept = self.untold.lock().unwrap_or_else(PoisonError::into_inner).1.take();
-        let taken = kept.map_or_else(|| self.handoff.take(wait), |batch| Taken::Item(Ok(batch)));
+        let taken = kept.map_or_else(|| self.take(wait), |batch| Taken::Item(Ok(batch)));
+        if matches!(taken, Taken::Closed) {
+            self.stall.over();
+        }
         let Taken::Item(Ok(batch)) = taken else { return taken };
         if let Err(error) = self.tell(batch.number) {
             // It comes once it can be noted.
@@ -356,6 +366,7 @@ impl Chain {
         }
         self.settle(&mut inner);
         if let Some(fill) = inner.fold.fills.pop_front() {
+            self.further(&inner);
             drop(inner);
             self.fill_one(fill);
             return true;
@@ -364,6 +375,7 @@ impl Chain {
             && let Some(piece) = inner.fold.ready_piece()
         {
             inner.encoding += 1;
+            self.further(&inner);
             drop(inner);
             self.encode_one(piece);
             return true;
@@ -377,10 +389,10 @@ impl Tasks for Chain {
         if self.shared.stop.load(Ordering::Relaxed) {
             return false;
         }
-        match lane {
+        self.stall.task(lane, || match lane {
             Lane::Read => self.read_one(),
             Lane::Work => self.work_one(),
-        }
+        })
     }
 
     fn panicked(&self, what: &str) {

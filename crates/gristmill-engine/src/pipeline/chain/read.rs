@@ -73,10 +73,11 @@ impl Chain {
         let Some((number, ticket)) = branch.next_to_fetch() else {
             return false;
         };
-        ticket.phase = Phase::Busy;
+        ticket.phase = Phase::Reading;
         let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.clone());
         let (of, taken) = (Use { branch: b, id, draw: ticket.draw, keep: ticket.keep, frames: None }, ticket.taken);
         let own = branch.plan.number;
+        self.further(&inner);
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
         let unknown = known.is_none();
@@ -159,6 +160,7 @@ impl Chain {
         if let Some(ticket) = inner.branches[b].ticket(number) {
             (ticket.phase, ticket.open) = (phase, None);
         }
+        self.further(&inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
         true

@@ -54,6 +54,7 @@ impl Chain {
             self.shared.signal.notify(Lane::Read);
         }
         self.hand_over(inner);
+        self.further(inner);
     }
 
     /// One step of the lane whose turn it is; `false` when it must wait for something.

@@ -47,6 +47,9 @@ pub(in crate::pipeline) struct Block {
 #[derive(Debug)]
 pub(in crate::pipeline) enum Phase {
     Planned,
+    /// A reader has it.
+    Reading,
+    /// A worker has it.
     Busy,
     Read(Arc<Source>, Counted<Vec<u8>>),
     /// Decoded for its weight; its rows are selected once it is taken.

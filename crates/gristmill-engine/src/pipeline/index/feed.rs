@@ -11,7 +11,7 @@ use gristmill_format::layout::Conform;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
-use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks};
+use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
 use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::table::{FrameTable, Pick};
@@ -21,6 +21,7 @@ use super::fetch::Fetched;
 use super::plan::{Ahead, Plan, Share};
 use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::loader::output::{Batch, Delivery};
+use crate::pipeline::watch::stall::Stall;
 
 /// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
 const PIECE_STEPS: usize = 256;
@@ -42,11 +43,15 @@ pub(super) struct Totals {
 /// What the feed shares with its loader.
 pub(super) struct Shared {
     pub(super) signal: Arc<Signal>,
+    pub(super) time: Time,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) workers: usize,
     pub(super) capacity: usize,
     pub(super) book: Option<Book>,
 }
+
+/// A batch or an error, its number, and what the ledger notes of it.
+pub(super) type Made = (u64, Delivery, Digests);
 
 /// Everything that workers need.
 pub(super) struct Feed {
@@ -55,34 +60,36 @@ pub(super) struct Feed {
     /// Rows of one task.
     piece: usize,
     sheets: Arc<SheetPool>,
-    handoff: Handoff<(u64, Delivery, Digests)>,
+    pub(super) handoff: Handoff<Made>,
     /// Batches that may be begun and not taken yet.
     most: usize,
     shared: Shared,
+    /// Who waits for whom.
+    pub(super) stall: Stall,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
     /// A batch that could not be noted: it comes next.
-    untold: Mutex<Option<(u64, Delivery, Digests)>>,
+    untold: Mutex<Option<Made>>,
 }
 
 #[derive(Default)]
-struct Inner {
+pub(super) struct Inner {
     /// Number of the next batch to begin.
-    next: u64,
+    pub(super) next: u64,
     /// Number of the next batch for the consumer.
     delivered: u64,
-    open: VecDeque<Open>,
+    pub(super) open: VecDeque<Open>,
     spare: Vec<(Vec<Pick>, Scratch)>,
     /// The epoch and group of blocks that was last requested ahead.
     asked: Option<(u64, u64)>,
     wanted: Option<Vec<(u64, u64)>>,
     failed: bool,
     /// What of a table that is elsewhere was fetched; none of one that is not.
-    fetched: Option<Fetched>,
+    pub(super) fetched: Option<Fetched>,
 }
 
 /// A batch that was begun.
-struct Open {
+pub(super) struct Open {
     number: u64,
     share: Share,
     sheet: Arc<Sheet>,
@@ -122,16 +129,17 @@ impl Feed {
             assembly,
             piece,
             most,
+            stall: Stall::new(shared.time.clone(), Arc::default()),
             shared,
             totals,
         }
     }
 
-    fn untold(&self) -> MutexGuard<'_, Option<(u64, Delivery, Digests)>> {
+    fn untold(&self) -> MutexGuard<'_, Option<Made>> {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +186,7 @@ impl Feed {
     /// The next batch, error or end, waiting up to `wait`.
     pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let kept = self.untold().take();
-        match kept.map_or_else(|| self.handoff.take(wait), Taken::Item) {
+        match kept.map_or_else(|| self.take(wait), Taken::Item) {
             Taken::Item((number, delivery, digests)) => {
                 // No state may count a batch that the ledger has not: it comes once that could be written.
                 if let (Some(book), Ok(_)) = (&self.shared.book, &delivery)
@@ -204,6 +212,7 @@ impl Feed {
     /// Ends the stream, and wakes those that wait.
     pub(super) fn close(&self) {
         self.handoff.close();
+        self.stall.over();
     }
 
     /// Hands out whole batches in order, and ends the stream after the last.
@@ -227,6 +236,7 @@ impl Feed {
         if inner.open.is_empty() && self.plan.batches().is_some_and(|batches| inner.next >= batches) {
             self.handoff.close();
         }
+        self.further(inner);
     }
 
     /// Begins the next batch if there is one and room for it.
@@ -295,6 +305,7 @@ impl Feed {
             return false;
         };
         let mut scratch = inner.spare.pop().unwrap_or_default();
+        self.further(&inner);
         drop(inner);
         let Piece { number, from, to, rows, sheet } = piece;
         let made = self.make(number, from, to, rows, &sheet, &mut scratch);
@@ -324,6 +335,7 @@ impl Feed {
             return false;
         };
         let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
+        self.further(&inner);
         drop(inner);
         let mut all = Vec::new();
         let found = range.clone().filter(|number| self.plan.beyond(*number) == *number).try_for_each(|number| {
@@ -338,6 +350,7 @@ impl Feed {
         if let Some(known) = &mut inner.fetched {
             known.end(range, fetched.err());
         }
+        self.further(&inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
         true
@@ -444,14 +457,14 @@ impl Tasks for Feed {
         if self.shared.stop.load(Ordering::Relaxed) {
             return false;
         }
-        match lane {
+        self.stall.task(lane, || match lane {
             Lane::Work => self.work_one(),
             Lane::Read => {
                 let Some(wanted) = self.lock().wanted.take() else { return self.fetch_some() };
                 wanted.iter().for_each(|(start, end)| self.assembly.table().want(*start, *end));
                 true
             }
-        }
+        })
     }
 
     fn panicked(&self, what: &str) {

@@ -25,7 +25,7 @@ use super::mixed::sources;
 use super::noted::begin;
 use super::plan::Plan;
 use super::state::IndexState;
-use super::status::{metrics, stages, status, totals};
+use super::status::{metrics, status, totals};
 use super::weighted::Sampler;
 use crate::pipeline::ledger::{Book, By};
 use crate::pipeline::loader::{Next, Output};
@@ -248,6 +248,7 @@ impl IndexLoader {
         let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
         let shared = Shared {
             signal: scheduler.signal(),
+            time: scheduler.time(),
             stop: scheduler.stop_flag(),
             workers,
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
@@ -271,7 +272,7 @@ impl IndexLoader {
         let running = self.running()?;
         let taken = running.feed.next(wait);
         let mut rates = running.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        rates.sample_after(SAMPLE, || totals(&stages(&running.feed)));
+        rates.sample_after(SAMPLE, || totals(&running.feed));
         drop(rates);
         match taken {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
@@ -477,8 +478,7 @@ impl IndexLoader {
                     () if feed.ended() => RunState::Ended,
                     () => RunState::Running,
                 };
-                let uptime = rates.lock().unwrap_or_else(PoisonError::into_inner).uptime();
-                serde_json::to_string(&status(&feed, root, uptime.as_secs_f64(), state)).unwrap_or_default()
+                serde_json::to_string(&status(&feed, &rates, root, state)).unwrap_or_default()
             };
             endpoint.serve(&stop, &Pages { metrics: &text, status: &document });
         };

@@ -9,6 +9,7 @@
 //! | `only` | some tensors of an encoder |
 //! | `fetch` | which batches of a table that is elsewhere were fetched, and which come next |
 //! | `feed` | the tasks: gather, encode, hand out in order |
+//! | `lack` | what a batch lacks that a consumer waits for |
 //! | `loader` | the public interface |
 //! | `encode` | single rows, by number |
 //! | `lookup` | which row stands where, without a loader |
@@ -20,6 +21,7 @@ mod assembly;
 mod encode;
 mod feed;
 mod fetch;
+mod lack;
 mod loader;
 mod lookup;
 mod mixed;

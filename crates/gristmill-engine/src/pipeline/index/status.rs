@@ -9,6 +9,7 @@ use super::feed::Feed;
 use crate::pipeline::plan::flow::FlowStage;
 use crate::pipeline::watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
+use crate::pipeline::watch::waits::{OutputWaits, Waits};
 
 /// One row per step, without rates.
 pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
@@ -44,9 +45,10 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
     vec![gather, stage("tensors", "tensor_generator", &encoded, Some(queue))]
 }
 
-/// The document of a loader that has run for `uptime` seconds.
-pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> Status {
-    let rows = stages(feed);
+/// The document of a loader.
+pub(super) fn status(feed: &Feed, rates: &Mutex<Rates>, seed: u64, state: RunState) -> Status {
+    let found = metrics(feed, rates, seed, (0, 1));
+    let (rows, waits, uptime) = (found.stages, found.waits, found.uptime_seconds);
     let flow = |name: &str, kind, gives, inputs: &[&str]| FlowStage {
         name: name.to_owned(),
         kind,
@@ -64,7 +66,12 @@ pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> St
         uptime_seconds: uptime,
         state,
         seed,
+        stall: waits.stall,
+        limited_by: waits.limited_by.clone(),
+        stall_since_start: waits.stall_since_start,
+        limited_by_since_start: waits.limited_by_since_start.clone(),
         outputs: vec![OutputStatus {
+            waits,
             alias: String::new(),
             stage: "tensors".to_owned(),
             ended: state == RunState::Ended,
@@ -75,18 +82,22 @@ pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> St
 }
 
 /// All totals, in order.
-pub(super) fn totals(stages: &[StageMetrics]) -> Vec<u64> {
-    stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total)).collect()
+pub(super) fn totals(feed: &Feed) -> Vec<u64> {
+    let stages = stages(feed);
+    let counts = stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total));
+    counts.chain(feed.waited()).collect()
 }
 
 /// What a feed did so far and in the last second.
 pub(super) fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64, (rank, world_size): (u64, u64)) -> Metrics {
     let mut stages = stages(feed);
     let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut per_second = rates.per_second(&totals(&stages)).into_iter();
+    let mut per_second = rates.per_second(&totals(feed)).into_iter();
     for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
         count.per_second = per_second.next().unwrap_or_default();
     }
     let uptime_seconds = rates.uptime().as_secs_f64();
-    Metrics { uptime_seconds, seed: Some(root), rank, world_size, stages, ..Metrics::default() }
+    let waits = Waits::of(&feed.waited(), per_second.as_slice());
+    let outputs = vec![OutputWaits { alias: String::new(), stage: "tensors".to_owned(), waits: waits.clone() }];
+    Metrics { uptime_seconds, seed: Some(root), rank, world_size, stages, waits, outputs, ..Metrics::default() }
 }

@@ -117,6 +117,8 @@ impl Launch {
             workers: budget::workers(config),
             limits: budget::limits(config),
             signal: scheduler.signal(),
+            time: scheduler.time(),
+            crowd: Arc::default(),
             stop: scheduler.stop_flag(),
             verdicts: Arc::clone(&verdicts),
             outages: Arc::clone(&outages),

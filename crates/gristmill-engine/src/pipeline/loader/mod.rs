@@ -19,7 +19,7 @@ use gristmill_runtime::runtime::events::{Event, Level};
 use gristmill_runtime::runtime::handoff::{Taken, WhenFull};
 use gristmill_runtime::store::World;
 use gristmill_stages::config::{DataLoaderConfig, IoErrors};
-use waits::{START_POLL, may_pass};
+use waits::{Begun, START_POLL, may_pass};
 
 use crate::pipeline::draw::anchors::{Anchors, ControlReply, ControlRequest};
 use crate::pipeline::draw::roster::SharedJournal;
@@ -77,6 +77,8 @@ pub struct DataLoader {
     root: OnceLock<u64>,
     anchors: Arc<Anchors>,
     running: OnceLock<Running>,
+    /// How long consumers waited for the start.
+    starting: Begun,
     /// Held while starting, stopping or restoring; holds a state that waits for the start.
     control: Mutex<Control>,
 }
@@ -139,6 +141,7 @@ impl DataLoader {
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
+            starting: Begun::default(),
             control: Mutex::default(),
         })
     }
@@ -231,16 +234,28 @@ impl DataLoader {
         }
     }
 
+    /// The running river; what a consumer waits for it is noted.
+    fn begun(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
+        if self.running.get().is_some() {
+            return self.running(deadline);
+        }
+        let before = Instant::now();
+        let running = self.running(deadline);
+        self.starting.add(before.elapsed());
+        running
+    }
+
     /// The next batch of an output, waiting up to `wait` (for ever when `None`); starts the loader if needed.
     ///
     /// Errors: `UnknownAlias`, `Stopped`, `Forked`, and whatever the stream itself reports at this place.
     pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
         let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
-        let Some(running) = self.running(deadline)? else { return Ok(Next::Pending) };
+        let Some(running) = self.begun(deadline)? else { return Ok(Next::Pending) };
         let Some(chain) = running.observer.chains.iter().find(|chain| chain.plan.alias == alias) else {
             let known: Vec<String> = self.outputs.iter().map(|output| format!("`{}`", output.alias)).collect();
             return Err(Error::UnknownAlias { alias: alias.to_owned(), known: known.join(", ") });
         };
+        chain.stall.wanted(|| self.starting.take());
         match chain.next(wait) {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
             Taken::Item(Err(error)) => Err(error),
@@ -270,7 +285,7 @@ impl DataLoader {
             if first {
                 running.observer.events.add(Event::new(Level::Info, "stopped", "the loader was stopped"));
             }
-            running.observer.chains.iter().for_each(|chain| chain.handoff.close());
+            running.observer.chains.iter().for_each(|chain| chain.close());
             control.detached = running.scheduler.stop();
             running.observer.close();
             if let Some(book) = &running.book {

@@ -1,6 +1,7 @@
 //! What a loader says of its streams: which files it waits for, before its start or while it runs, and whether a pass is over.
 //! Says so; decides nothing about a stream.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gristmill_runtime::error::Error;
@@ -19,6 +20,21 @@ pub(super) fn may_pass(error: &Error) -> bool {
     // EMFILE and EIO have no kind of their own.
     let unnamed = std::io::Error::from_raw_os_error(24).kind();
     matches!(error, Error::Path { kind, .. } if [unnamed, StaleNetworkFileHandle, NotConnected].contains(kind))
+}
+
+/// How long consumers waited for a start, until it is counted.
+#[derive(Debug, Default)]
+pub(super) struct Begun(AtomicU64);
+
+impl Begun {
+    pub(super) fn add(&self, time: Duration) {
+        self.0.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// All of it, once.
+    pub(super) fn take(&self) -> Duration {
+        Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
+    }
 }
 
 impl DataLoader {

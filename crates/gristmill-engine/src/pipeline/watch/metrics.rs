@@ -9,7 +9,6 @@ use std::time::Duration;
 use gristmill_runtime::error::Result;
 use gristmill_runtime::runtime::events::Events;
 use gristmill_runtime::runtime::metrics::{Load, Rates};
-use gristmill_runtime::sink::prometheus::{self, Sample, Whole};
 use gristmill_runtime::store::Spill;
 use gristmill_stages::stage::pool::Accept;
 use serde::Serialize;
@@ -28,6 +27,8 @@ use crate::pipeline::resume::vanished::Vanished;
 use crate::pipeline::watch::history::History;
 use crate::pipeline::watch::lane_metrics::{of_steps, together};
 use crate::pipeline::watch::notices::Notices;
+use crate::pipeline::watch::stall::Totals;
+use crate::pipeline::watch::waits::{OutputWaits, Waits};
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -115,6 +116,11 @@ pub struct Metrics {
     pub bad_chunks: BadChunkCounts,
     /// Files that could not be read.
     pub io_errors: IoErrorCounts,
+    /// Who waits for whom: of several outputs, the one that is waited for the longest.
+    #[serde(flatten)]
+    pub waits: Waits,
+    /// The same of each output.
+    pub outputs: Vec<OutputWaits>,
 }
 
 impl Metrics {
@@ -185,7 +191,7 @@ impl Observer {
         let mut history = self.history();
         let stages = self.collect();
         let mut rates = self.rates();
-        rates.sample(totals(&stages));
+        rates.sample(self.totals(&stages));
         let now = rates.uptime();
         drop(rates);
         let mut weights = Vec::new();
@@ -258,60 +264,36 @@ impl Observer {
             }
         }
         let rates = self.rates();
-        let mut per_second = rates.per_second(&totals(&stages)).into_iter();
+        let mut per_second = rates.per_second(&self.totals(&stages)).into_iter();
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
             count.per_second = per_second.next().unwrap_or_default();
         }
+        let outputs = self.waits(per_second.as_slice());
         let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
         let (rank, world_size) = (self.ranks.rank.into(), self.ranks.world.into());
         let (bad_chunks, io_errors) = (self.verdicts.counts(), self.outages.counts());
-        Metrics { uptime_seconds, seed, rank, world_size, stages, bad_chunks, io_errors }
+        let waits = Waits::of_all(outputs.iter().map(|output| &output.waits));
+        Metrics { uptime_seconds, seed, rank, world_size, stages, bad_chunks, io_errors, waits, outputs }
     }
 }
 
-impl Metrics {
-    /// The same numbers as Prometheus text.
-    pub fn prometheus(&self) -> String {
-        let mut samples = Vec::new();
-        for stage in &self.stages {
-            let mut add = |name, value, grows| {
-                samples.push(Sample { stage: stage.name.clone(), kind: stage.kind, name, value, grows });
-            };
-            stage.counts.iter().for_each(|count| add(count.name, count.total, true));
-            stage.gauges.iter().for_each(|gauge| add(gauge.name, gauge.value, false));
-            stage
-                .gauges
-                .iter()
-                .filter_map(|g| Some((capacity_of(g.name)?, g.capacity?)))
-                .for_each(|(n, v)| add(n, v, false));
-            if let Some(queue) = &stage.queue {
-                add("queue_put", queue.put, true);
-                add("queue_got", queue.got, true);
-                add("queue_dropped", queue.dropped, true);
-                add("queue_waiting", queue.waiting, false);
-                add("queue_capacity", queue.capacity, false);
-                if let Some(waited) = queue.consumer_wait_ns {
-                    add("consumer_wait_ns", waited, true);
-                }
-            }
-        }
-        let kinds = |counts: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
-            counts.iter().map(|(kind, n)| (kind.clone(), *n)).collect()
+impl Observer {
+    /// All totals, in order: those of the stages, then what was waited for at each output.
+    fn totals(&self, stages: &[StageMetrics]) -> Vec<u64> {
+        let mut totals = totals(stages);
+        self.chains.iter().for_each(|chain| totals.extend(chain.waited()));
+        totals
+    }
+
+    /// Who waits for whom at each output, with the growth of its totals per second.
+    fn waits(&self, per_second: &[f64]) -> Vec<OutputWaits> {
+        let rates = per_second.chunks(Totals::default().len()).chain(std::iter::repeat(&[][..]));
+        let of = |(chain, rates): (&Arc<Chain>, &[f64])| OutputWaits {
+            alias: chain.plan.alias.clone(),
+            stage: chain.plan.stage.clone(),
+            waits: Waits::of(&chain.waited(), rates),
         };
-        let unread = kinds(&self.io_errors.by_kind);
-        let Metrics { uptime_seconds, rank, world_size, .. } = *self;
-        let whole = Whole { uptime_seconds, rank, world_size: world_size.max(1) };
-        prometheus::text(whole, &samples, &kinds(&self.bad_chunks.by_kind), (&unread, self.io_errors.waiting))
-    }
-}
-
-/// The name under which a gauge's capacity is exported, for those that have one.
-fn capacity_of(name: &str) -> Option<&'static str> {
-    match name {
-        "chunks_current" => Some("chunks_capacity"),
-        "reservoir" => Some("reservoir_capacity"),
-        "cached_positions" => Some("cached_positions_capacity"),
-        _ => None,
+        self.chains.iter().zip(rates).map(of).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::plan::flow::FlowStage;
 use crate::pipeline::watch::metrics::{Observer, StageMetrics};
+use crate::pipeline::watch::waits::Waits;
 
 /// Version of the document.
 pub const STATUS_VERSION: u32 = 1;
@@ -49,6 +50,14 @@ pub struct Status {
     /// Bytes that the process has resident now; absent where the system does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Share of the last second in which the trainer waited for the loader.
+    pub stall: f64,
+    /// What limited in the last second.
+    pub limited_by: String,
+    /// The same since the first batch was wanted.
+    pub stall_since_start: f64,
+    /// The same since the first batch was wanted.
+    pub limited_by_since_start: String,
     /// The loader's outputs.
     pub outputs: Vec<OutputStatus>,
     /// The stages, each after those that it reads.
@@ -64,7 +73,7 @@ pub struct Status {
 }
 
 /// One output of a loader.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputStatus {
     /// Its name in calls; empty for the only one.
@@ -73,6 +82,9 @@ pub struct OutputStatus {
     pub stage: String,
     /// Whether it has ended.
     pub ended: bool,
+    /// Who waits for whom.
+    #[serde(flatten)]
+    pub waits: Waits,
 }
 
 /// One stage.
@@ -209,6 +221,7 @@ impl Observer {
     pub(in crate::pipeline) fn status(&self, after: u64) -> Status {
         let clock = self.events.clock();
         let metrics = self.metrics();
+        let waits = &metrics.outputs;
         let outputs: Vec<OutputStatus> = self
             .chains
             .iter()
@@ -216,6 +229,11 @@ impl Observer {
                 alias: chain.plan.alias.clone(),
                 stage: chain.plan.stage.clone(),
                 ended: chain.handoff.is_closed(),
+                waits: waits
+                    .iter()
+                    .find(|of| of.stage == chain.plan.stage)
+                    .map(|of| of.waits.clone())
+                    .unwrap_or_default(),
             })
             .collect();
         let state = match () {
@@ -237,6 +255,10 @@ impl Observer {
             state,
             seed: self.root,
             memory_bytes: resident(),
+            stall: metrics.waits.stall,
+            limited_by: metrics.waits.limited_by.clone(),
+            stall_since_start: metrics.waits.stall_since_start,
+            limited_by_since_start: metrics.waits.limited_by_since_start.clone(),
             outputs,
             stages: self.flow.iter().map(row).collect(),
             bad_chunks: BadChunksStatus {

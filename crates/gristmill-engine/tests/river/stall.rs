@@ -1,0 +1,164 @@
+//! Who waits for whom: each cause is made on purpose, ten times as large as the others, and read by its name.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gristmill_engine::pipeline::Waits;
+use gristmill_engine::preset::{Lc0Preset, Weighted};
+use gristmill_engine::store::bucket::{Options, set_options};
+use gristmill_engine::{DataLoader, Next};
+use gristmill_faultserver::{Network, start};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::games::{generate, loader, mixed, next, options, preset, varied};
+
+fn waits(loader: &DataLoader) -> Waits {
+    loader.metrics().waits
+}
+
+/// What was waited for while `batches` were taken, the first one not counted.
+fn while_taking(loader: &DataLoader, batches: usize, train: impl Fn()) -> Waits {
+    next(loader, "").unwrap();
+    let before = waits(loader);
+    for _ in 0..batches {
+        train();
+        next(loader, "").unwrap();
+    }
+    waits(loader).since(&before)
+}
+
+/// No reservoir: what comes is read for it.
+fn plain(folder: &Path) -> Lc0Preset {
+    Lc0Preset { reservoir: Some(0), ..preset(folder) }
+}
+
+/// Few rows of long games: nearly all time goes into decoding.
+fn long_games(folder: &Path) -> Lc0Preset {
+    generate(gristmill_jobs::generate::ChessOptions { plies_max: 400, ..options(folder, 12) });
+    Lc0Preset { sampling_rate: None, position_count: Some(1), threads: Some(1), batch_size: 32, ..plain(folder) }
+}
+
+#[test]
+fn a_slow_store_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(&folder.path().join("slow-store"), 24));
+    let network = Network { anonymous: true, latency: Duration::from_millis(60), ..Network::default() };
+    let server = start(folder.path().into(), network).unwrap();
+    let endpoint = Some(server.address.clone());
+    set_options("s3://slow-store", Options { endpoint, anonymous: true, ..Options::default() });
+    let directories = vec![Weighted { directory: "s3://slow-store".into(), weight: 1.0 }];
+    let loader = loader(&Lc0Preset { directories, ..plain(folder.path()) });
+    let found = while_taking(&loader, 30, || ());
+    assert_eq!(found.limited_by_since_start, "storage", "{found:?}");
+    assert!(found.stall_since_start > 0.8, "{found:?}");
+    let now = loader.status(0);
+    assert_eq!((now.limited_by.as_str(), now.outputs[0].waits.limited_by.as_str()), ("storage", "storage"), "{now:?}");
+}
+
+#[test]
+fn a_slow_trainer_is_named() {
+    let loader = loader(&preset(mixed()));
+    let found = while_taking(&loader, 40, || std::thread::sleep(Duration::from_millis(40)));
+    assert_eq!(found.limited_by_since_start, "trainer", "{found:?}");
+    assert!(found.seconds("trainer") > 1.5, "{found:?}");
+}
+
+#[test]
+fn what_is_yet_to_be_filled_is_named() {
+    let empty = tempfile::tempdir().unwrap();
+    let patience = Some(Duration::from_millis(300));
+    let few = Lc0Preset { watch: Some(true), ..preset(empty.path()) };
+    let large = Lc0Preset { reservoir: Some(200_000), sampling_rate: Some(0.01), ..preset(mixed()) };
+    for (what, preset) in [("no game is there", few), ("the reservoir is not full", large)] {
+        let loader = loader(&preset);
+        assert!(matches!(loader.next("", patience), Ok(Next::Pending)), "{what}");
+        let found = waits(&loader);
+        assert_eq!(found.limited_by_since_start, "pool", "{what}: {found:?}");
+        assert!(found.stall_since_start > 0.5 && found.seconds("pool") > 0.2, "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn heavy_decoding_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = while_taking(&loader(&long_games(folder.path())), 20, || ());
+    // A machine that is busy with other things may have had no core for it.
+    let [decode, core] = ["decode", "core"].map(|cause| found.seconds(cause));
+    let others: f64 = found.waits.iter().map(|waited| waited.seconds).sum::<f64>() - decode - core;
+    assert!(decode > 4.0 * others, "{found:?}");
+    assert!(found.limited_by_since_start == if core > decode { "core" } else { "decode" }, "{found:?}");
+}
+
+/// Raised when it is dropped, whatever a test finds.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `body` while `rivals` threads want the same core as the threads that it starts.
+fn beside(rivals: usize, body: impl FnOnce() + Send) {
+    let all = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(first);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sched_setaffinity(None, &one).unwrap();
+            let over = Over(Arc::default());
+            for _ in 0..rivals {
+                let over = Arc::clone(&over.0);
+                std::thread::spawn(move || {
+                    let mut x = 1u64;
+                    while !over.load(Ordering::Relaxed) {
+                        x = std::hint::black_box(x.wrapping_mul(3));
+                    }
+                });
+            }
+            body();
+        });
+    });
+}
+
+#[test]
+fn a_machine_without_a_free_core_is_named() {
+    if !Path::new("/proc/thread-self/schedstat").exists() {
+        return println!("skipped: the system does not count how long threads wait for a core");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let preset = long_games(folder.path());
+    beside(16, || {
+        let found = while_taking(&loader(&preset), 12, || ());
+        assert_eq!(found.limited_by_since_start, "core", "{found:?}");
+        assert!(found.seconds("core") > 2.0 * found.seconds("decode"), "{found:?}");
+        assert!(found.seconds("core") > 4.0 * found.seconds("storage"), "{found:?}");
+    });
+}
+
+#[test]
+fn the_parts_are_the_whole_and_a_wait_is_seen_while_it_lasts() {
+    let loader = loader(&plain(varied()));
+    assert_eq!(waits(&loader), Waits::default(), "nobody wanted a batch");
+    let start = Instant::now();
+    for _ in 0..20 {
+        next(&loader, "");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    let found = waits(&loader);
+    let whole = start.elapsed().as_secs_f64();
+    let parts: f64 = found.waits.iter().map(|waited| waited.seconds).sum();
+    assert!((parts - whole).abs() < 0.05 * whole + 0.02, "{parts} of {whole}: {found:?}");
+    assert!(found.seconds("trainer") > 0.05);
+    let text = loader.metrics().prometheus();
+    assert!(text.contains(r#"cause="trainer"} "#) && text.contains("gristmill_stall_ratio"), "{text}");
+    loader.stop();
+    let stopped = waits(&loader);
+    assert!(loader.next("", None).is_err());
+    std::thread::sleep(Duration::from_millis(30));
+    let later = waits(&loader);
+    assert!(later.seconds("trainer") - stopped.seconds("trainer") < 0.025, "time stands still after the end");
+}
