@@ -73,6 +73,35 @@ def test_flat_numbers_are_those_of_the_stages(games: Path) -> None:
         assert rows.metrics(flat=True)["tensors/rows"] >= 16
 
 
+def test_who_waits_for_whom_is_measured_and_explained(games: Path) -> None:
+    config = gm.presets.lc0(games, pool=10, reservoir=0, batch_size=16, seed=1, watch=False)
+    with gm.DataLoader(config) as loader:
+        assert loader.metrics()["limited_by_since_start"] == ""
+        assert "no batch was wanted" in loader.explain()
+        for _ in range(10):
+            loader.get_next()
+            time.sleep(0.15)
+        found = loader.metrics()
+        assert (found["limited_by"], found["limited_by_since_start"]) == ("trainer", "trainer"), found["waits"]
+        assert found["stall_since_start"] < 0.05
+        assert loader.explain().startswith("The trainer limits")
+        flat = loader.metrics(flat=True)
+        assert flat["waited_trainer_seconds"] > 1
+        with urllib.request.urlopen(f"http://{loader.serve_metrics()}/status", timeout=30) as answer:
+            status = json.load(answer)
+        causes = {one["cause"]: one["seconds"] for one in status["outputs"][0]["waits"]}
+        assert {"trainer", "storage", "decode", "encode", "handoff", "core", "pool"} <= set(causes)
+        assert sum(causes.values()) <= status["uptime_seconds"] + 0.1
+
+
+def test_a_loader_that_waits_for_games_says_so(tmp_path: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(tmp_path, watch=True, seed=1)) as loader:
+        with pytest.raises(TimeoutError):
+            loader.get_next(timeout=0.5)
+        assert loader.metrics()["limited_by_since_start"] == "pool"
+        assert loader.explain().startswith("The pool is not filled")
+
+
 def test_pairs_and_steps_have_numbers() -> None:
     loader = gm.PairLoader(columns([5, 7]), batch_size=4, seed=1, rank=0, world_size=2)
     batches = list(loader)

@@ -182,6 +182,11 @@ impl Loader {
         json.map_err(|e| PyValueError::new_err(e.to_string()).into())
     }
 
+    /// What limits, in words.
+    fn explain(&self, py: Python<'_>) -> String {
+        py.detach(|| self.engine.explain())
+    }
+
     /// A serialized `lczero.DataLoaderMetricsProto` of the latest whole period of 2^`exponent` seconds, and its age.
     fn bucket_metrics(&self, py: Python<'_>, exponent: i32, pending: bool) -> Result<PeriodMessage, Fault> {
         let (message, age) = py.detach(|| -> Result<_, Fault> {

@@ -377,7 +377,7 @@ class DataLoader:
         return {stage: OldestNeeded(*oldest) for stage, oldest in self._engine.oldest_needed().items()}
 
     def metrics(self, *, flat: bool = False) -> dict[str, Any]:
-        """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start.
+        """Load per stage, queues, pool, bad chunks, drops, and who waits for whom (`stall`): now and since start.
 
         Args:
             flat: numbers alone, by `stage/name`, times in seconds, as `wandb.log` and the like take them:
@@ -385,6 +385,10 @@ class DataLoader:
         """
         values: dict[str, Any] = json.loads(self._engine.metrics())
         return metrics.flat(values) if flat else values
+
+    def explain(self) -> str:
+        """What limits since the first batch, and what one more thread, memory or a compact form would bring."""
+        return self._engine.explain()
 
     def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
         """Serves the loader's numbers until it stops; starts it. Returns the address with the port that was taken.

@@ -15,7 +15,8 @@ _Made = TypeVar("_Made")
 def flat(values: Mapping[str, Any]) -> dict[str, float | int]:
     """`DataLoader.metrics` without its structure: numbers alone, by `stage/name`, times in seconds.
 
-    `tensors/rows`, `tensors/queue_waiting`, `tensors/busy_seconds`, `consumer_wait_seconds`, `bad_chunks`, ...
+    `tensors/rows`, `tensors/queue_waiting`, `tensors/busy_seconds`, `consumer_wait_seconds`, `stall`,
+    `waited_decode_seconds`, `bad_chunks`, ...
     """
     found: dict[str, float | int] = {"uptime_seconds": values["uptime_seconds"], "rank": values["rank"]}
     waited = 0
@@ -29,6 +30,10 @@ def flat(values: Mapping[str, Any]) -> dict[str, float | int]:
             waited += queue.get("consumer_wait_ns", 0)
             found |= {f"{stage['name']}/queue_{name}": queue[name] for name in ("waiting", "capacity", "dropped")}
     found["consumer_wait_seconds"] = waited / 1e9
+    if values["waits"]:
+        found["stall"] = values["stall"]
+        found["stall_since_start"] = values["stall_since_start"]
+        found |= {f"waited_{one['cause']}_seconds": one["seconds"] for one in values["waits"]}
     found["bad_chunks"] = values["bad_chunks"]["chunks"]
     return found
 

@@ -57,6 +57,12 @@ pub trait Engine: Send + Sync {
     /// What it did so far and in the last second; empty before the start.
     fn metrics(&self) -> Metrics;
 
+    /// What limits it, since the first batch was wanted, and what one more thread, memory or a compact form would bring.
+    fn explain(&self) -> String {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.metrics().explain(cores as u64)
+    }
+
     /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) until it stops; starts it. Returns where
     /// it listens.
     ///

@@ -1,6 +1,7 @@
 //! What a running loader did -> numbers and events for people and other processes. Changes no batch.
 
 pub(in crate::pipeline) mod counted;
+mod explain;
 mod exported;
 pub(in crate::pipeline) mod history;
 pub(in crate::pipeline) mod lane_metrics;
