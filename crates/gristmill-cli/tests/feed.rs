@@ -279,6 +279,6 @@ fn bench_names_the_bottleneck() {
     for name in ["inflate_us", "encode_us", "ceiling", "of_ceiling", "speedup"] {
         assert!(found[name].as_f64().unwrap() > 0.0, "{name}");
     }
-    let names = ["inflate", "encode", "river", "waiting"];
+    let names = ["storage", "decode", "copy", "encode", "handoff", "core", "pool", "trainer"];
     assert!(names.contains(&found["bottleneck"].as_str().unwrap()));
 }

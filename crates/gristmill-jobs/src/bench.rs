@@ -34,20 +34,6 @@ pub struct Run {
     pub cores_busy: Option<f64>,
 }
 
-/// What takes most of the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bottleneck {
-    /// Decompressing the games.
-    Inflate,
-    /// Writing the tensors.
-    Encode,
-    /// Everything between: copying, shuffling, handing over.
-    River,
-    /// Waiting: the threads are idle for the most part, so storage or the consumer is slow.
-    Waiting,
-}
-
 /// What was measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bench {
@@ -68,8 +54,8 @@ pub struct Bench {
     pub speedup: Option<f64>,
     /// Bytes of tensors a frame.
     pub bytes_per_frame: Option<f64>,
-    /// What takes most of the time in the first run.
-    pub bottleneck: Bottleneck,
+    /// What batches lacked the longest in the first run, as it was measured; `trainer` where they were ready.
+    pub bottleneck: String,
 }
 
 /// Runs `config` with each number of threads and measures the ceilings. `progress` gets the current step.
@@ -106,7 +92,7 @@ pub fn bench(
         of_ceiling_cpu: first.and_then(|run| run.fed.cpu_us_per_frame).map(|us| (inflate_us + encode_us) / us),
         speedup: rate(runs.last()).zip(rate(first)).map(|(last, first)| last / first),
         bytes_per_frame: first.and_then(|run| run.fed.bytes_per_frame),
-        bottleneck: bottleneck(first, inflate_us, encode_us),
+        bottleneck: first.map(|run| run.fed.limited_by.clone()).unwrap_or_default(),
         runs,
     })
 }
@@ -122,14 +108,4 @@ fn inputs(config: &DataLoaderConfig) -> (Vec<PathBuf>, Vec<String>) {
         }
     }
     (folders, tensors)
-}
-
-fn bottleneck(run: Option<&Run>, inflate_us: f64, encode_us: f64) -> Bottleneck {
-    let Some(run) = run else { return Bottleneck::Waiting };
-    if run.cores_busy.is_some_and(|busy| busy < 0.5 * run.threads as f64) {
-        return Bottleneck::Waiting;
-    }
-    let river = run.fed.cpu_us_per_frame.unwrap_or_default() - inflate_us - encode_us;
-    let parts = [(inflate_us, Bottleneck::Inflate), (encode_us, Bottleneck::Encode), (river, Bottleneck::River)];
-    parts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Bottleneck::Waiting, |(_, name)| name)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pipeline::{Batch, DataLoader, Metrics, Next};
+use gristmill_engine::pipeline::{Batch, DataLoader, Metrics, Next, Waits};
 use serde::Serialize;
 
 use super::meter::{self, Meter, Moment};
@@ -64,6 +64,10 @@ pub struct Fed {
     pub bad_chunks: u64,
     /// Items that full queues dropped, as their configuration allows.
     pub dropped: u64,
+    /// Share of the time after the first batch in which a batch was waited for.
+    pub stall: f64,
+    /// What limited then: what batches lacked the longest, or `trainer` where they were ready. Empty below two batches.
+    pub limited_by: String,
     /// What each stage did.
     pub metrics: Metrics,
     /// Why it ended.
@@ -107,7 +111,7 @@ fn take(loader: &DataLoader, options: &FeedOptions, stop: &AtomicBool, progress:
         turn %= aliases.len();
         match loader.next(&aliases[turn], Some(GLANCE))? {
             Next::Batch(batch) => {
-                tape.record(&batch);
+                tape.record(&batch, || loader.metrics().waits);
                 write(options, &aliases[turn], &batch)?;
                 turn += 1;
             }
@@ -141,7 +145,7 @@ fn write(options: &FeedOptions, alias: &str, batch: &Batch) -> Result<()> {
 struct Tape {
     meter: Meter,
     start: Moment,
-    first: Option<(Moment, u64)>,
+    first: Option<(Moment, u64, Waits)>,
     last: Moment,
     fed: Fed,
 }
@@ -163,13 +167,15 @@ impl Tape {
             seed: None,
             bad_chunks: 0,
             dropped: 0,
+            stall: 0.0,
+            limited_by: String::new(),
             metrics: Metrics::default(),
             ended: Ended::End,
         };
         Tape { meter, start, first: None, last: start, fed }
     }
 
-    fn record(&mut self, batch: &Batch) {
+    fn record(&mut self, batch: &Batch, waits: impl FnOnce() -> Waits) {
         let now = self.meter.now();
         let fed = &mut self.fed;
         fed.batches += 1;
@@ -177,9 +183,9 @@ impl Tape {
         fed.bytes += batch.columns.iter().map(|column| column.bytes().len() as u64).sum::<u64>();
         fed.seconds = now.wall - self.start.wall;
         self.last = now;
-        let Some((first, frames)) = self.first else {
+        let Some((first, frames, _)) = &self.first else {
             fed.first_batch_seconds = Some(fed.seconds);
-            self.first = Some((now, fed.frames));
+            self.first = Some((now, fed.frames, waits()));
             return;
         };
         let between = (fed.frames - frames) as f64;
@@ -194,6 +200,10 @@ impl Tape {
         self.fed.seed = metrics.seed;
         self.fed.bad_chunks = metrics.bad_chunks.chunks;
         self.fed.dropped = metrics.stages.iter().filter_map(|stage| stage.queue.as_ref()).map(|q| q.dropped).sum();
+        if let Some((_, _, before)) = self.first.filter(|_| self.fed.batches > 1) {
+            let after = metrics.waits.since(&before);
+            (self.fed.stall, self.fed.limited_by) = (after.stall_since_start, after.limited_by_since_start);
+        }
         self.fed.metrics = metrics;
         self.fed
     }

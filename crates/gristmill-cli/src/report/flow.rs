@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use gristmill_engine::pipeline::{IoErrorCounts, Metrics};
-use gristmill_jobs::bench::{Bench, Bottleneck};
+use gristmill_jobs::bench::Bench;
 use gristmill_jobs::feed::{Ended, Fed};
 
 /// The message while files cannot be read.
@@ -59,6 +59,10 @@ pub(crate) fn summary(fed: &Fed) -> String {
     if let Some(seconds) = fed.first_batch_seconds {
         let _ = write!(out, ", first batch after {seconds:.2} s");
     }
+    if !fed.limited_by.is_empty() {
+        let waited = 100.0 * fed.stall;
+        let _ = write!(out, "\nwaited {waited:.0} % of the time for the loader, limit: {}", lacked(&fed.limited_by));
+    }
     out.push('\n');
     if let Some(peak) = fed.peak_rss {
         let _ = write!(out, "peak memory {}, ", super::bytes(peak));
@@ -68,6 +72,23 @@ pub(crate) fn summary(fed: &Fed) -> String {
         let _ = write!(out, ", seed {seed}");
     }
     out
+}
+
+/// What a batch lacked, in words.
+fn lacked(cause: &str) -> String {
+    let words = match cause {
+        "storage" => "waiting for stored bytes",
+        "gather" => "reading rows together",
+        "decode" => "decoding the games",
+        "copy" => "copying rows into the reservoir",
+        "encode" => "writing the tensors",
+        "handoff" => "handing batches over",
+        "core" => "no core: other programs had them",
+        "pool" => "too few games so far, or a reservoir that is not full",
+        "trainer" => "taking the batches",
+        _ => return "too short to measure".to_owned(),
+    };
+    format!("{words} ({cause})")
 }
 
 /// The benchmark.
@@ -108,12 +129,6 @@ pub(crate) fn bench(found: &Bench) -> String {
     if let Some(bytes) = found.bytes_per_frame {
         let _ = writeln!(out, "{bytes:.0} bytes a position");
     }
-    let name = match found.bottleneck {
-        Bottleneck::Inflate => "inflating the games",
-        Bottleneck::Encode => "writing the tensors",
-        Bottleneck::River => "the river itself: copying, shuffling, handing over",
-        Bottleneck::Waiting => "waiting: for storage, or for enough games",
-    };
-    let _ = write!(out, "bottleneck: {name}");
+    let _ = write!(out, "bottleneck: {}", lacked(&found.bottleneck));
     out
 }

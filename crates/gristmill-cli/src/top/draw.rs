@@ -112,7 +112,7 @@ fn summary(screen: &Screen, width: usize) -> Option<Line<'static>> {
     let status = screen.latest.as_ref()?;
     let found = headline::headline(status, &screen.history, screen.alias());
     let color = match &found.waits {
-        Waits::Trainer(_) => Color::Yellow,
+        Waits::Trainer(..) => Color::Yellow,
         Waits::Loader | Waits::Nobody => Color::Green,
         Waits::Over => Color::Reset,
     };

@@ -1,22 +1,19 @@
 //! A document and the rates of the last seconds -> how the loader does, in a line: positions a second, memory, who waits for
-//! whom, and which stage limits. Draws nothing.
+//! whom, and what limits, as the loader measured it. Draws nothing.
 
 use gristmill_engine::pipeline::{RunState, StageStatus, Status};
 
 use super::history::History;
 use super::numbers;
 
-/// A stage that is busy for less than this share of its threads limits nothing.
-const BUSY: f64 = 0.25;
-
 /// Who waits for whom.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Waits {
-    /// A batch is wanted and not there: this stage limits, with its busy threads and all that may be; or nobody is busy.
-    Trainer(Option<(String, f64, f64)>),
-    /// All queues of batches are full.
+    /// Batches are wanted and not there for this share of time: what they lacked.
+    Trainer(f64, String),
+    /// Batches are there before they are wanted.
     Loader,
-    /// There are batches, and room for more.
+    /// Nobody wanted a batch.
     Nobody,
     /// Nothing runs.
     Over,
@@ -45,12 +42,13 @@ pub(super) fn headline(status: &Status, history: &History, alias: Option<&str>) 
     let longest = trails.iter().map(Vec::len).max().unwrap_or(0);
     let at = |i: usize| trails.iter().filter_map(|trail| trail.get(i)).sum();
     let running = status.state == RunState::Running && outputs.iter().any(|output| !output.ended);
-    let queues = || stages.iter().filter_map(|stage| stage.queues.first()).filter(|queue| queue.capacity > 0);
-    let waits = match () {
-        () if !running => Waits::Over,
-        () if queues().any(|queue| queue.waiting == 0) => Waits::Trainer(busiest(status, history, alias)),
-        () if queues().next().is_some() && queues().all(|queue| queue.waiting >= queue.capacity) => Waits::Loader,
-        () => Waits::Nobody,
+    let worst = outputs.iter().map(|output| &output.waits).filter(|waits| !waits.limited_by.is_empty());
+    let worst = worst.max_by(|a, b| a.stall.total_cmp(&b.stall));
+    let waits = match worst {
+        _ if !running => Waits::Over,
+        Some(waits) if waits.limited_by == "trainer" => Waits::Loader,
+        Some(waits) => Waits::Trainer(waits.stall, waits.limited_by.clone()),
+        None => Waits::Nobody,
     };
     Headline {
         positions: (!rates.is_empty()).then(|| rates.iter().sum()),
@@ -73,29 +71,13 @@ pub(super) fn positions(stage: &StageStatus) -> Option<f64> {
     of("rows").or_else(|| of(&stage.gives))
 }
 
-/// The stage whose threads are busiest, if any is busy.
-fn busiest(status: &Status, history: &History, alias: Option<&str>) -> Option<(String, f64, f64)> {
-    let shown = |stage: &&StageStatus| alias.is_none_or(|alias| stage.streams.iter().any(|own| own == alias));
-    let loads = status.stages.iter().filter(shown).filter_map(|stage| {
-        let of = |total: bool| {
-            history.rate(&stage.name, |stage| {
-                let main = stage.loads.iter().find(|load| load.name.is_empty())?;
-                Some(if total { main.total_seconds } else { main.load_seconds })
-            })
-        };
-        of(false).zip(of(true)).map(|(busy, all)| (stage.name.clone(), busy, all))
-    });
-    loads.filter(|(_, busy, all)| *busy >= BUSY * all).max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
 impl Headline {
     /// It in words, without the trail.
     pub(super) fn text(&self) -> String {
         let rate = format!("{} positions/s", numbers::rate(self.positions));
         let memory = self.memory.map(|bytes| format!("  {}", crate::report::bytes(bytes))).unwrap_or_default();
         let waits = match &self.waits {
-            Waits::Trainer(Some((stage, busy, all))) => format!("trainer waits, limit: {stage} {busy:.2}/{all:.1}"),
-            Waits::Trainer(None) => "trainer waits, limit: storage, or few games".to_owned(),
+            Waits::Trainer(stall, cause) => format!("trainer waits {:.0} %, limit: {cause}", 100.0 * stall),
             Waits::Loader => "loader waits, limit: the trainer".to_owned(),
             Waits::Nobody => "nobody waits".to_owned(),
             Waits::Over => "nothing runs".to_owned(),
@@ -107,48 +89,47 @@ impl Headline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gristmill_engine::pipeline::{CountStatus, LoadStatus, OutputStatus, QueueStatus};
+    use gristmill_engine::pipeline::{CountStatus, OutputStatus, QueueStatus, Waits as Measured};
 
-    /// A loader whose last stage gave 50 batches of 10 rows each second, with `waiting` of at most 4 in its queue.
-    fn running(seconds: f64, waiting: u64, busy: f64) -> Status {
+    /// A loader whose last stage gave 50 batches of 10 rows each second, and what limited it.
+    fn running(seconds: f64, stall: f64, limited_by: &str) -> Status {
         let n = (seconds * 50.0) as u64;
         let count = |name: &str, total| CountStatus { name: name.into(), total };
-        let load = LoadStatus { name: String::new(), load_seconds: seconds * busy, total_seconds: seconds * 2.0 };
-        let unpack = StageStatus { name: "unpack".into(), loads: vec![load], ..StageStatus::default() };
+        let unpack = StageStatus { name: "unpack".into(), ..StageStatus::default() };
+        let waits = Measured { stall, limited_by: limited_by.into(), ..Measured::default() };
         let tensors = StageStatus {
             name: "tensors".into(),
             gives: "batches".into(),
             counts: vec![count("batches", n), count("rows", 10 * n)],
-            queues: vec![QueueStatus { waiting, capacity: 4, ..QueueStatus::default() }],
+            queues: vec![QueueStatus { waiting: 0, capacity: 4, ..QueueStatus::default() }],
             ..StageStatus::default()
         };
         Status {
             uptime_seconds: seconds,
             memory_bytes: Some(3 << 20),
-            outputs: vec![OutputStatus { stage: "tensors".into(), ..OutputStatus::default() }],
+            outputs: vec![OutputStatus { stage: "tensors".into(), waits, ..OutputStatus::default() }],
             stages: vec![unpack, tensors],
             ..Status::default()
         }
     }
 
-    fn of(waiting: u64, busy: f64) -> Headline {
+    fn of(stall: f64, limited_by: &str) -> Headline {
         let mut history = History::default();
-        (1..=4).for_each(|second| history.add(&running(f64::from(second), waiting, busy)));
-        headline(&running(4.0, waiting, busy), &history, None)
+        (1..=4).for_each(|second| history.add(&running(f64::from(second), stall, limited_by)));
+        headline(&running(4.0, stall, limited_by), &history, None)
     }
 
     #[test]
     fn who_waits_is_said_and_what_limits() {
-        let starving = of(0, 1.5);
-        assert_eq!(starving.text(), "500.0 positions/s  3.00 MiB  trainer waits, limit: unpack 1.50/2.0");
+        let starving = of(0.834, "decode");
+        assert_eq!(starving.text(), "500.0 positions/s  3.00 MiB  trainer waits 83 %, limit: decode");
         assert_eq!(starving.trail, [500.0; 3]);
-        assert_eq!(of(0, 0.1).waits, Waits::Trainer(None));
-        assert_eq!(of(4, 0.1).waits, Waits::Loader);
-        assert_eq!(of(2, 2.0).waits, Waits::Nobody);
-        let ended = Status { state: RunState::Ended, ..running(1.0, 0, 1.0) };
+        assert_eq!(of(0.01, "trainer").text(), "500.0 positions/s  3.00 MiB  loader waits, limit: the trainer");
+        assert_eq!(of(0.0, "").waits, Waits::Nobody);
+        let ended = Status { state: RunState::Ended, ..running(1.0, 0.5, "core") };
         assert_eq!(headline(&ended, &History::default(), None).waits, Waits::Over);
         assert!(!is_awaited(&ended, &ended.stages[1]));
-        let running = running(1.0, 0, 1.0);
+        let running = running(1.0, 0.5, "core");
         assert!(is_awaited(&running, &running.stages[1]) && !is_awaited(&running, &running.stages[0]));
     }
 }

@@ -267,7 +267,13 @@ mod tests {
     fn the_text_is_what_a_scraper_expects() {
         let whole = Whole { uptime_seconds: 2.5, rank: 1, world_size: 4 };
         let stall = Stall { stage: "a".into(), kind: "pool", share: 0.5, seconds: vec![("decode".into(), 1.25)] };
-        let found = text(whole, &samples(), std::slice::from_ref(&stall), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1));
+        let found = text(
+            whole,
+            &samples(),
+            std::slice::from_ref(&stall),
+            &[("truncated".into(), 2)],
+            (&[("away".into(), 3)], 1),
+        );
         let lines: Vec<&str> = found.lines().collect();
         for line in [
             r#"gristmill_draws_total{stage="po\"ol",kind="pool"} 7"#,
@@ -294,7 +300,13 @@ mod tests {
         assert!(lines.contains(&version.as_str()), "{found}");
         assert_eq!(
             found,
-            text(whole, &samples(), std::slice::from_ref(&stall), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1)),
+            text(
+                whole,
+                &samples(),
+                std::slice::from_ref(&stall),
+                &[("truncated".into(), 2)],
+                (&[("away".into(), 3)], 1)
+            ),
             "the order never changes"
         );
     }
