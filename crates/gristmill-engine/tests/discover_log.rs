@@ -229,6 +229,27 @@ fn a_file_that_grew_before_it_was_opened_has_left_and_comes_as_another() {
     assert_eq!(log.log.open(BASE + 1).unwrap().len(), 2);
 }
 
+/// A file of the same size that took the name before the first opening is another file, too.
+#[test]
+fn a_file_that_was_replaced_before_it_was_opened_has_left_though_its_size_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (tar(&[1]), tar(&[2]));
+    let longest = first.len().max(second.len());
+    let padded = |mut bytes: Vec<u8>| {
+        bytes.resize(longest, 0);
+        bytes
+    };
+    std::fs::write(dir.path().join("hour.tar"), padded(first)).unwrap();
+    let log = Log::new(Arc::new(DirStore::new(dir.path()).unwrap()), None);
+    std::fs::write(dir.path().join("hour.part"), padded(second)).unwrap();
+    std::fs::rename(dir.path().join("hour.part"), dir.path().join("hour.tar")).unwrap();
+    let error = log.log.open(BASE).map(|source| source.len()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Io(io::ErrorKind::NotFound), "{error}");
+    assert!(error.to_string().contains("written over since"), "{error}");
+    assert_eq!(log.arrivals(1), [Arrival { id: BASE + 1, old: Some(BASE) }]);
+    assert_eq!(read(&log.log.open(BASE + 1).unwrap(), 0).unwrap().frames, 2);
+}
+
 #[test]
 fn records_of_another_version_are_refused_when_told_to() {
     let store = Arc::new(MemoryStore::new());

@@ -68,6 +68,15 @@ impl FileStat {
         (self.device, self.inode, self.size, self.mtime_ns) == (other.device, other.inode, other.size, other.mtime_ns)
     }
 
+    /// Whether the file now is the one that was found: its version agrees where its store has versions, whose times differ between
+    /// a listing and a file alone; else as [`FileStat::same_file`].
+    pub fn is_as(&self, found: &FileStat) -> bool {
+        match (self.version(), found.version()) {
+            (Some(now), Some(then)) => now == then,
+            _ => self.same_file(found),
+        }
+    }
+
     /// Which version of a file this is, where its store tells versions apart by a mark of their own, as buckets do.
     pub fn version(&self) -> Option<String> {
         (self.device == 0 && self.inode != 0).then(|| format!("{:016x}", self.inode))

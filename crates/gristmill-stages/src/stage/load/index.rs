@@ -23,20 +23,13 @@ pub(super) struct Indexed {
 impl SourceLog {
     /// Opens a container, or reads a solid file.
     ///
-    /// Errors: `Io`, as of a file that left where it has another size than when it was found: an id is of the bytes that were
-    /// found, and what it grew to is found as another; what the format's own opening gives; `Unsupported` for what is not
-    /// streamed.
+    /// Errors: as [`SourceLog::is_as_found`] and of the format's own opening; `Unsupported` for what is not streamed.
     pub(super) fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Indexed> {
         let bytes = match held {
             Some(held) => held.store.open(&held.file.name)?,
             None => self.store.open(&file.name)?,
         };
-        let size = bytes.len()?;
-        if size != file.size {
-            let detail =
-                format!("it has {size} bytes, and had {} when it was found: it was written over since", file.size);
-            return Err(Error::new(Kind::Io(std::io::ErrorKind::NotFound), detail));
-        }
+        self.is_as_found(&*bytes, file, held.is_some())?;
         // Members decide what a plain tar is: shards are read whole.
         let format = match &self.solids {
             Some(_) => detect::detect_alone(key, &*bytes)?.unwrap_or(format),
@@ -63,6 +56,23 @@ impl SourceLog {
         (self.fits)(chunks.describe().kind)?;
         self.note_all(chunks.faults().iter(), file);
         Ok(Indexed { chunks, kept: Kept::new(bytes), solid: None })
+    }
+
+    /// Whether an opened file has the bytes that were found: an id is of those, and what the file grew to, or what took its name
+    /// since, is found as another.
+    ///
+    /// Errors: `Io`, as of a file that left, where size, time or identity differ; as of `Store::stat`.
+    fn is_as_found(&self, bytes: &dyn ReadAt, file: &FileStat, held: bool) -> Result<()> {
+        let size = bytes.len()?;
+        let difference = if size != file.size {
+            format!("it has {size} bytes, and had {} when it was found", file.size)
+        } else if held || self.store.stat(&file.name)?.is_as(file) {
+            return Ok(());
+        } else {
+            "another file of the same size has its name".to_owned()
+        };
+        let left = Kind::Io(std::io::ErrorKind::NotFound);
+        Err(Error::new(left, format!("{difference}: it was written over since")))
     }
 
     /// Counts what was wrong with a file and left its chunks.
