@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built test-rust test-python test-torch test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -30,6 +30,7 @@ help:
 	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
 	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
+	@echo "make release-check      wheel and sdist with each Python here and NumPy 1.26 and 2, their metadata, an sdist that builds"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate, datasets, TensorBoard or wandb (a download of up to 3 GB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
@@ -132,6 +133,11 @@ wheel: .venv/ready
 # Apart from `test`, where these tests say that they are skipped: the wheel takes minutes to build.
 test-wheel: .venv/ready
 	GRISTMILL_WHEEL=$$(echo target/wheels/*.whl) $(BIN)/pytest -c pyproject.toml -rs --noconftest tests/test_wheel.py
+
+# What is published, in empty environments of every Python here; WHEEL=FILE takes a wheel that is there.
+release-check: .venv/ready
+	$(if $(WHEEL),,$(MAKE) wheel)
+	$(BIN)/python scripts/release_check.py --wheel "$(or $(WHEEL),$$(echo target/wheels/*.whl))"
 
 # Syzygy tables of up to four men. Tests and benches that want them say so and go on where they cannot be had.
 tables: .venv/ready
