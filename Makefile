@@ -121,8 +121,9 @@ test-envs: package
 package: .venv/ready
 	$(BIN)/maturin develop --locked --quiet --features as-tested
 
+# Made once: another Python over the environment of the first one breaks it.
 .venv/ready: pyproject.toml scripts/requirements.py
-	$(PYTHON) -m venv .venv
+	[[ -x $(BIN)/python ]] || $(PYTHON) -m venv .venv
 	$(BIN)/python scripts/requirements.py build test jax docs | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	touch $@
 
