@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -47,6 +48,28 @@ def test_a_flood_is_cut_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     lines = said(caplog, logging.WARNING)
     assert len(lines) == 21
     assert "are counted in metrics()" in lines[-1]
+
+
+def test_the_guide_makes_lines_of_json(games: Path, caplog: pytest.LogCaptureFixture) -> None:
+    guide = (Path(__file__).resolve().parents[1] / "docs/guide/top.md").read_text()
+    (block,) = re.findall(r"^```python\n(import json\n.*?)^handler = ", guide, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    bad = sorted(games.glob("*.gz"))[3]
+    bad.write_bytes(bad.read_bytes()[:50])
+    caplog.set_level(logging.INFO, logger="gristmill")
+    assert list(gm.DataLoader(gm.presets.lc0(games, **PASS)))
+    logging.getLogger("gristmill").info("pass: it is over")
+    lines = [json.loads(names["Lines"]().format(record)) for record in caplog.records]
+    assert {"started", "scanned", "bad_chunk"} <= {line.get("kind") for line in lines}
+    (warning,) = (line for line in lines if line.get("kind") == "bad_chunk")
+    assert (warning["logger"], warning["level"], warning["details"]["source"]) == ("gristmill", "warning", str(bad))
+    assert lines[-1] == {
+        "time": lines[-1]["time"],
+        "logger": "gristmill",
+        "level": "INFO",
+        "message": "pass: it is over",
+    }
 
 
 def test_files_that_cannot_be_read_are_said(games: Path, caplog: pytest.LogCaptureFixture) -> None:
