@@ -84,11 +84,12 @@ fn what_is_yet_to_be_filled_is_named() {
 fn heavy_decoding_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let found = while_taking(&loader(&long_games(folder.path())), 20, || ());
-    // A machine that is busy with other things may have had no core for it.
+    // A machine that is busy with other things may have had no core for it, nor for this consumer between calls.
     let [decode, core] = ["decode", "core"].map(|cause| found.seconds(cause));
-    let others: f64 = found.waits.iter().map(|waited| waited.seconds).sum::<f64>() - decode - core;
+    let loader = found.waits.iter().filter(|waited| waited.cause != "trainer");
+    let others = loader.map(|waited| waited.seconds).sum::<f64>() - decode - core;
     assert!(decode > 4.0 * others, "{found:?}");
-    assert!(found.limited_by_since_start == if core > decode { "core" } else { "decode" }, "{found:?}");
+    assert_eq!(found.limited_by_since_start, if core > decode { "core" } else { "decode" }, "{found:?}");
 }
 
 /// Raised when it is dropped, whatever a test finds.

@@ -348,3 +348,96 @@ impl Drop for Busy<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gristmill_runtime::runtime::scheduler::{Crew, Rounds, Scheduler, Signal, Tasks};
+
+    /// What time it is and what the one thread got of the cores, as a test says.
+    #[derive(Debug, Default)]
+    struct Said(Mutex<(Duration, Spent)>);
+
+    impl Said {
+        /// Time passes: milliseconds on a core, without one although one was wanted, and asleep.
+        fn pass(&self, ran: u64, held_up: u64, slept: u64) {
+            let mut said = self.0.lock().unwrap();
+            said.0 += Duration::from_millis(ran + held_up + slept);
+            said.1.ran += Duration::from_millis(ran);
+            said.1.held_up += Duration::from_millis(held_up);
+        }
+    }
+
+    impl Crew for Said {
+        fn staff(&self, _: Lane, _: usize, _: &Arc<[Arc<dyn Tasks>]>, _: Arc<Signal>) {}
+
+        fn rounds(&self, _: &str, _: Rounds) {}
+
+        fn now(&self) -> Duration {
+            self.0.lock().unwrap().0
+        }
+
+        fn spent(&self) -> Spent {
+            self.0.lock().unwrap().1
+        }
+    }
+
+    /// Milliseconds of the trainer and of each cause, where a consumer takes 10 ms between calls and waits for what passes in
+    /// tasks of the workers and of the readers.
+    fn found(lack: Lack, worked: [u64; 3], read: [u64; 3], work: Work) -> Vec<u64> {
+        STRIPS.take();
+        let said = Arc::new(Said::default());
+        let stall = Stall::new(Scheduler::of(Some(Arc::clone(&said) as Arc<dyn Crew>)).time(), Arc::default());
+        stall.wanted(|| Duration::ZERO);
+        said.pass(10, 0, 0);
+        let wait = stall.begin(lack);
+        for (lane, [ran, held_up, slept]) in [(Lane::Work, worked), (Lane::Read, read)] {
+            assert!(!stall.task(lane, || false), "nothing to do takes no time");
+            assert!(stall.task(lane, || {
+                said.pass(ran, held_up, slept);
+                true
+            }));
+        }
+        let during = stall.totals(work);
+        stall.end(&wait, work);
+        assert_eq!(stall.totals(work), during, "a wait is seen while it lasts");
+        stall.over();
+        said.pass(99, 0, 0);
+        assert_eq!(stall.totals(work), during, "nothing is waited for after the end");
+        during.iter().map(|ns| ns / 1_000_000).collect()
+    }
+
+    #[test]
+    fn time_without_a_core_is_taken_off_the_work_and_off_the_storage() {
+        let decode = Lack::Of(Cause::Decode);
+        assert_eq!(found(decode, [40, 0, 0], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0]);
+        assert_eq!(found(decode, [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 10, 0, 0, 0, 30, 0]);
+        // What sleeps wants no core.
+        assert_eq!(found(decode, [10, 0, 30], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0]);
+        let storage = Lack::Of(Cause::Storage);
+        assert_eq!(found(storage, [0; 3], [1, 9, 30], [0; 4]), [10, 31, 0, 0, 0, 0, 0, 9, 0]);
+        assert_eq!(found(Lack::Of(Cause::Pool), [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 0, 0, 0, 0, 0, 40]);
+    }
+
+    #[test]
+    fn where_workers_are_busy_it_is_what_they_do() {
+        assert_eq!(found(Lack::Worker, [40, 0, 0], [0; 3], [1, 2, 0, 5]), [10, 0, 5, 10, 0, 25, 0, 0, 0]);
+        assert_eq!(found(Lack::Worker, [20, 20, 0], [0; 3], [0, 0, 0, 8]), [10, 0, 0, 0, 0, 20, 0, 20, 0]);
+    }
+
+    #[test]
+    fn turns_divide_a_wait_and_a_consumer_may_lack_a_core_itself() {
+        let said = Arc::new(Said::default());
+        let stall = Stall::new(Scheduler::of(Some(Arc::clone(&said) as Arc<dyn Crew>)).time(), Arc::default());
+        stall.turn(Lack::Worker);
+        stall.wanted(|| Duration::from_millis(7));
+        let wait = stall.begin(Lack::Of(Cause::Storage));
+        said.pass(0, 0, 20);
+        stall.turn(Lack::Of(Cause::Handoff));
+        said.pass(0, 4, 1);
+        stall.end(&wait, [0; 4]);
+        assert!(!stall.is_hungry() && stall.is_idle(Lane::Work));
+        let found = stall.totals([0; 4]).map(|ns| ns / 1_000_000);
+        assert_eq!(found, [0, 20, 0, 0, 0, 0, 1, 4, 7]);
+    }
+}
