@@ -92,6 +92,19 @@ fn heavy_decoding_is_named() {
     assert_eq!(found.limited_by_since_start, if core > decode { "core" } else { "decode" }, "{found:?}");
 }
 
+#[test]
+fn heavy_encoding_is_named() {
+    // Legal moves are searched for each row while it is encoded.
+    let tensors = ["planes:f32", "probs", "legal", "values"].map(String::from).to_vec();
+    let all = Lc0Preset { sampling_rate: None, threads: Some(1), tensors, batch_size: 256, ..plain(mixed()) };
+    let found = while_taking(&loader(&all), 20, || ());
+    let [encode, core] = ["encode", "core"].map(|cause| found.seconds(cause));
+    let loader = found.waits.iter().filter(|waited| waited.cause != "trainer");
+    let others = loader.map(|waited| waited.seconds).sum::<f64>() - encode - core;
+    assert!(encode > 1.5 * others, "{found:?}");
+    assert_eq!(found.limited_by_since_start, if core > encode { "core" } else { "encode" }, "{found:?}");
+}
+
 /// Raised when it is dropped, whatever a test finds.
 struct Over(Arc<AtomicBool>);
 
