@@ -131,6 +131,8 @@ def test_pairs_and_steps_serve_their_numbers() -> None:
     with urllib.request.urlopen(f"http://{address}/status", timeout=30) as answer:
         status = json.load(answer)
     assert (status["gristmill_status"], status["state"], status["seed"]) == (1, "running", 1)
+    assert status["limited_by_since_start"] in ("gather", "trainer")
+    assert [one["cause"] for one in status["outputs"][0]["waits"]] == ["trainer", "gather"]
     (stage,) = status["stages"]
     assert (stage["name"], stage["gives"]) == ("pairs", "batches")
     assert {"name": "rows", "total": given} in stage["counts"]

@@ -2,8 +2,8 @@
 //! It makes no batch: pairs and steps are made when they are wanted, in the thread that wants them or by a trainer's workers.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::metrics::{Clock, Counter};
@@ -14,6 +14,7 @@ use crate::pipeline::plan::flow::FlowStage;
 use crate::pipeline::watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
+use crate::pipeline::watch::waits::{OutputWaits, Waits};
 
 /// Batches that were given, and who serves their numbers. Shared freely between threads.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ struct Totals {
     batches: Counter,
     rows: Counter,
     waited_ns: Counter,
+    /// When the first batch was wanted, from the making on; absent before.
+    first: OnceLock<f64>,
     epoch: AtomicU64,
 }
 
@@ -48,6 +51,7 @@ impl Counted {
             batches: Counter::default(),
             rows: Counter::default(),
             waited_ns: Counter::default(),
+            first: OnceLock::new(),
             epoch: AtomicU64::new(0),
         };
         Counted { totals: Arc::new(totals), scheduler: Scheduler::new(), made_in: std::process::id() }
@@ -55,6 +59,7 @@ impl Counted {
 
     /// A batch of `rows` rows was given, for which the consumer waited `waited_ns` nanoseconds.
     pub fn add(&self, rows: u64, waited_ns: u64) {
+        self.totals.first.get_or_init(|| self.totals.clock.seconds() - waited_ns as f64 / 1e9);
         self.totals.batches.add(1);
         self.totals.rows.add(rows);
         self.totals.waited_ns.add(waited_ns);
@@ -120,8 +125,18 @@ impl Totals {
         }
     }
 
+    /// Who waited for whom since the first batch was wanted: what is made when it is wanted is gathered.
+    fn waits(&self) -> Waits {
+        let Some(first) = self.first.get() else { return Waits::default() };
+        let waited = self.waited_ns.get() as f64 / 1e9;
+        Waits::made_when_wanted((self.clock.seconds() - first - waited).max(0.0), waited)
+    }
+
     fn metrics(&self) -> Metrics {
+        let (waits, stage) = (self.waits(), self.stage.to_owned());
         Metrics {
+            outputs: vec![OutputWaits { alias: String::new(), stage, waits: waits.clone() }],
+            waits,
             uptime_seconds: self.clock.seconds(),
             seed: Some(self.seed),
             rank: self.ranks.0,
@@ -132,7 +147,7 @@ impl Totals {
     }
 
     fn status(&self, state: RunState) -> Status {
-        let uptime_seconds = self.clock.seconds();
+        let (uptime_seconds, waits) = (self.clock.seconds(), self.waits());
         let flow = FlowStage {
             name: self.stage.to_owned(),
             kind: self.stage,
@@ -149,7 +164,9 @@ impl Totals {
             state,
             seed: self.seed,
             memory_bytes: resident(),
-            outputs: vec![OutputStatus { stage: self.stage.to_owned(), ..OutputStatus::default() }],
+            stall_since_start: waits.stall_since_start,
+            limited_by_since_start: waits.limited_by_since_start.clone(),
+            outputs: vec![OutputStatus { stage: self.stage.to_owned(), waits, ..OutputStatus::default() }],
             stages: vec![describe(&flow, Some(&self.stage()), uptime_seconds)],
             ..Status::default()
         }

@@ -65,6 +65,13 @@ impl Waits {
         Waits::from_parts(waits.collect())
     }
 
+    /// Of batches that are made while the consumer waits for them: seconds of the trainer, and of the making.
+    pub(in crate::pipeline) fn made_when_wanted(trainer: f64, made: f64) -> Self {
+        let parts = [(TRAINER, trainer), ("gather", made)];
+        let waits = parts.map(|(cause, seconds)| Waited { cause: cause.to_owned(), seconds, per_second: 0.0 });
+        Waits::from_parts(waits.to_vec())
+    }
+
     fn from_parts(waits: Vec<Waited>) -> Self {
         let (stall, limited_by) = limit(&waits, |waited| waited.per_second);
         let (stall_since_start, limited_by_since_start) = limit(&waits, |waited| waited.seconds);
