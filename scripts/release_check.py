@@ -134,13 +134,17 @@ def main() -> None:
     ]
     if not any(worked):
         sys.exit("release-check: the wheel was tried nowhere")
-    # Unoptimized: it is built to see that all of it is there.
-    env = {**os.environ, "PATH": f"{maturin.parent}:{os.environ.get('PATH', '')}"}
-    env.setdefault("CARGO_TARGET_DIR", str(ROOT / "target"))
+    # Unoptimized, since it is built to see that all of it is there; and in a place of its own, since files of an sdist
+    # are older than whatever was built of the checkout.
+    place = folder / "cargo"
+    shutil.rmtree(place, ignore_errors=True)
+    path = f"{maturin.parent}:{os.environ.get('PATH', '')}"
+    env = {**os.environ, "PATH": path, "CARGO_TARGET_DIR": str(place), "CARGO_INCREMENTAL": "0"}
     line = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
     line += ["--config-settings", "build-args=--profile dev", "--wheel-dir", str(folder / "built")]
     shutil.rmtree(folder / "built", ignore_errors=True)
     must([*line, sdist], env=env)
+    shutil.rmtree(place, ignore_errors=True)
     (built,) = (folder / "built").glob("*.whl")
     newest = max(here)
     if not tried(here[newest], built, NUMPY[1], folder / "of-sdist"):

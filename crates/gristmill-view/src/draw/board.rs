@@ -116,7 +116,8 @@ fn arrow(from: Square, to: Square, weight: f32, title: &str) -> String {
     let middle = |(file, rank): Square| (f32::from(file) + 0.5, 7.5 - f32::from(rank));
     let ((x, y), (to_x, to_y)) = (middle(from), middle(to));
     let (along_x, along_y) = (to_x - x, to_y - y);
-    let length = along_x.hypot(along_y).max(0.1);
+    // Not `hypot`: of newer C libraries it has a version that wheels do not promise.
+    let length = (along_x * along_x + along_y * along_y).sqrt().max(0.1);
     let (unit_x, unit_y) = (along_x / length, along_y / length);
     let (half, head) = (0.035 + 0.065 * weight, 0.16 + 0.12 * weight);
     let at = |along: f32, across: f32| {
