@@ -40,7 +40,10 @@ _PYTHON = (
     ("Demonstrations of a task", ["Demos", "PairLoader", "StepLoader", "load_dataset_dict", "load_wds_datasets"]),
 )
 #: Modules that are shown whole.
-_MODULES = ("chess", "g2048", "pairs", "views", "presets", "config", "stores", "errors", "jax", "torch")
+_MODULES = (
+    *("chess", "g2048", "pairs", "views", "presets", "config", "stores", "errors", "jobs.describing"),
+    *("jax", "torch"),
+)
 
 
 #: What the program says of a metric that only the live view explains, and what its page is.

@@ -31,7 +31,7 @@ def has_references(site: Path) -> None:
     for said in ("gristmill generate chess", "gristmill tokenizer fit", "gristmill verify-run", "--dry-run"):
         assert said in commands
     python = words(site / "reference/python/index.html")
-    for said in ("oldest_needed", "Delivers the batches that a", "StateError", "TemporalOffset", "resume"):
+    for said in ("oldest_needed", "Delivers the batches that a", "StateError", "TemporalOffset", "resume", "describe"):
         assert said in python
     configuration = words(site / "reference/configuration/index.html")
     assert "hanse_sampling_gamma" in configuration
