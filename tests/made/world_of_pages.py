@@ -50,7 +50,7 @@ SHORTER = {
 
 #: Lines about a pack that is of chess games.
 CHESS = (
-    *("inspect pack", "verify pack", "mark pack", "dedup pack", "verify-run", "xray", "when"),
+    *("inspect pack", "verify pack", "mark pack", "dedup pack", "verify-run", "xray", "when", "plan"),
     *("convert pack games.pgn", "convert pack positions.fen"),
 )
 

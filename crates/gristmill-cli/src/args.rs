@@ -11,6 +11,7 @@ pub(crate) mod mark;
 pub(crate) mod pack;
 pub(crate) mod pictures;
 pub(crate) mod places;
+pub(crate) mod plan;
 pub(crate) mod rewrite;
 pub(crate) mod river;
 pub(crate) mod shell;
@@ -31,6 +32,7 @@ use mark::Mark;
 use pack::{Checksum, Merge, Pack, Recover, Values};
 use pictures::Pictures;
 use places::{VerifyRun, When, Xray};
+use plan::Plan;
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use shell::{Completions, Man};
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Xray(Xray),
     /// Show in which passes and batches the rows of a game of a pack were or will be fed.
     When(When),
+    /// Certify a shuffle before the run: what an epoch is made of, and how its batches compare with those of a perfect shuffle.
+    Plan(Plan),
     /// Examine data that people bring: what it is, faults with their places and remedies, duplicates, leakage, sizes, time.
     Doctor(Doctor),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
@@ -315,6 +319,9 @@ pub(crate) struct Feed {
     /// Show the live view of `gristmill top` while it runs.
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     pub(crate) top: bool,
+    /// Refuse to run unless the shuffle is at least this good, as `gristmill plan` measures it: none, weak, fair or good.
+    #[arg(long, value_name = "LEVEL", value_parser = plan::level)]
+    pub(crate) require: Option<gristmill_jobs::certificate::Level>,
     /// Print the configuration as TOML and, if it cannot run here, why not; run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

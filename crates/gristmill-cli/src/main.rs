@@ -73,6 +73,7 @@ fn command(command: Command) -> Result<()> {
         Command::VerifyRun(args) => cmd::verify_run::run(&args),
         Command::Xray(args) => cmd::xray::run(&args),
         Command::When(args) => cmd::when::run(&args),
+        Command::Plan(args) => cmd::plan::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Rescore(args) => cmd::rescore::run(&args),

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod bench;
+pub mod certificate;
 pub mod checksum;
 pub mod content;
 pub mod convert;

@@ -61,6 +61,16 @@ pub fn input(selected: &Selection, recipe: &Recipe) -> Result<IndexInput> {
     }
 }
 
+/// The pack that a row of a table of several is of, which lie one after another, and the number of the row in it.
+pub fn pack_of(packs: &[Selection], mut row: u64) -> (usize, u64) {
+    let mut pack = 0;
+    while pack + 1 < packs.len() && row >= packs[pack].pack().total() {
+        row -= packs[pack].pack().total();
+        pack += 1;
+    }
+    (pack, row)
+}
+
 /// Where a row of the pack comes from.
 pub fn place(selected: &Selection, row: u64) -> RowPlace {
     let (file, file_row) = selected.locate(row);

@@ -75,11 +75,7 @@ pub fn seen(lookup: &Lookup, selected: &[Selection], batch: u64, row: Option<usi
     let wanted = row.map_or(0..rows, |row| row..row + 1);
     let one = |i| {
         let seen = |placed: PlacedRow| {
-            let (mut source, mut row) = (0, placed.row);
-            while source + 1 < selected.len() && row >= selected[source].pack().total() {
-                row -= selected[source].pack().total();
-                source += 1;
-            }
+            let (source, row) = selected::pack_of(selected, placed.row);
             let place = selected::place(&selected[source], row);
             SeenRow { batch, row: i, epoch: placed.epoch, source: (selected.len() > 1).then_some(source), place }
         };

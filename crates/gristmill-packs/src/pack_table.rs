@@ -70,6 +70,12 @@ pub trait PackTable: Any + Send + Sync + Debug {
     /// The table of its database that has a row for each game.
     fn games_table(&self) -> &'static str;
 
+    /// The column of that table whose values are the classes of games that batches should balance: how they ended. None where
+    /// no column is.
+    fn class_column(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Ids of the games, ascending.
     fn game_ids(&self) -> Vec<u64>;
 

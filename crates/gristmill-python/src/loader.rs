@@ -14,6 +14,7 @@ use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, Engine, IndexLoader, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
+use gristmill_jobs::certificate::{self, Level};
 use gristmill_jobs::when::{self, Wanted};
 use gristmill_jobs::xray;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
@@ -276,6 +277,25 @@ impl Loader {
         interrupted?;
         let rows = seen?;
         serde_json::to_string(&rows).map_err(|e| PyValueError::new_err(e.to_string()).into())
+    }
+
+    /// The certificate of the shuffle of an output, in JSON.
+    ///
+    /// Raises ConfigError for an output that there is not, and in `require` for a shuffle that is worse than that.
+    #[pyo3(signature = (output, require))]
+    fn certificate(&self, py: Python<'_>, output: String, require: Option<&str>) -> Result<String, Fault> {
+        let required = require.map(str::parse::<Level>).transpose()?;
+        let mut interrupted = Ok(());
+        let made = py.detach(|| {
+            let mut goes_on = || {
+                interrupted = Python::attach(|py| py.check_signals());
+                interrupted.is_ok()
+            };
+            let made = certificate::of_engine(&*self.engine, &self.rows, &output, &mut goes_on)?;
+            required.map_or(Ok(()), |level| made.require(level)).map(|()| made)
+        });
+        interrupted?;
+        serde_json::to_string(&made?).map_err(|e| PyValueError::new_err(e.to_string()).into())
     }
 
     /// In which passes and batches the rows of a game of a pack come, in JSON.

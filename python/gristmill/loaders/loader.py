@@ -15,11 +15,13 @@ from gristmill.errors import EndOfStream
 from gristmill.frameworks import turns
 from gristmill.loaders import metrics
 from gristmill.loaders.batch import Batch
+from gristmill.loaders.certificate import Level
 from gristmill.loaders.hearing import LOGGER, Hearing
 from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.loaders.sampling import Blocks, Hanse
 from gristmill.loaders.sources import advice, feed
 from gristmill.loaders.states import Missing, OldestNeeded, Vanished, check_missing
+from gristmill.loaders.tracing import Traced
 from gristmill.options.arguments import named
 from gristmill.packs.again import make_again
 from gristmill.packs.encoders import Steps
@@ -39,7 +41,7 @@ _HEAR = 0.5
 Feedable: TypeAlias = DataLoaderConfig | Rows | Games | Trajectories | PairSet[Any]
 
 
-class DataLoader:
+class DataLoader(Traced):
     """Delivers the batches that a `DataLoaderConfig` describes, of the rows of a pack, or of demonstrations.
 
         gm.DataLoader(gm.presets.lc0("games/"))
@@ -91,9 +93,11 @@ class DataLoader:
             A state records what was left out before it, and a restore keeps that; later batches can still be left out.
         ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run
             that resumes from a state continues its ledger; a new run needs a new one.
+        require: how good the shuffle has to be, as `certificate` measures it: `"none"`, `"weak"`, `"fair"` or `"good"`.
 
     Raises:
-        ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
+        ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is,
+            or the shuffle is worse than `require`.
         EncoderError: the rows do not have what the encoder needs; it says which encoder fits.
     """
 
@@ -125,14 +129,19 @@ class DataLoader:
         world_size: int | None = None,
         skip: Sequence[Skip] = (),
         ledger: Path | None = None,
+        require: Level | None = None,
     ) -> None:
-        options = {name: value for name, value in locals().items() if name not in ("self", "source", "__class__")}
+        options = {
+            name: value for name, value in locals().items() if name not in ("self", "source", "require", "__class__")
+        }
         own = {"skip": list(skip) or None, "ledger": None if ledger is None else os.fspath(ledger)}
         self._engine, self._rank, self._world, self._of, self._of_steps = feed(source, {**options, **own})
         # What another process makes the loader again from, and where it stands then.
         self._given = {**options, "source": source, "rank": self._rank, "world_size": self._world}
         self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
         self._begun = False
+        if require is not None:
+            self.certificate(require=require)
         self._hearing, self._made_in, self._turns = Hearing(), os.getpid(), turns.by_output()
 
     @property
@@ -183,50 +192,6 @@ class DataLoader:
         """
         self._engine.seek(batch)
         self._stands = ("seek", (batch,), {})
-
-    def xray(
-        self, batch: int, row: int | None = None, *, alias: str = "", survey: bool = False
-    ) -> list[dict[str, Any]]:
-        """Where the rows of any past or future batch, or one of them, come from, as this rank has them.
-
-        Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that
-        is known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of a pack nothing is read. A
-        stream is run again without its bytes: past batches by its seed or journal, later ones from where this loader
-        stands, or from the state that it was given and has not started from; Ctrl-C interrupts it.
-
-        Args:
-            batch: its number.
-            row: one row of it; all when absent.
-            alias: the output, of a stream.
-            survey: of a stream, whether games are read whose frames were never counted; the side index keeps counts.
-
-        Raises:
-            ConfigError: there is no such batch or row; or the seed of the stream is not known yet.
-            StageError: games of the stream have to be surveyed first; or files that may still arrive decide.
-        """
-        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row, alias, survey))
-        return rows
-
-    def when(self, game: int | str, ply: int | None = None, *, epochs: tuple[int, int] | None = None) -> dict[str, Any]:
-        """In which passes and batches the rows of a game of a pack were or will be fed: the inverse of `xray`.
-
-        Of `game`, `member` (what was packed, where that is known), `plies`, `selected`, `epochs`, `next_batch` and
-        `times`: of each row `epoch`, `batch`, `row`, `ply`, `pack_row` and `fed` (`was`, `will_be`, `left_out`, or
-        `dropped`, which has no batch), with several ranks also `rank`, as which `row` counts. Nothing is read.
-
-        Args:
-            game: its id in the pack, or the name of what was packed.
-            ply: one position of it; all when absent.
-            epochs: the first pass and the one after the last; when absent that of the next batch and the one after it,
-                or the last two.
-
-        Raises:
-            ConfigError: the pack has no such game, which names the nearest; or there is no such ply or pass.
-            TypeError: of a stream, of pairs or steps, of several packs, and of rows drawn by weight, whose orders have
-                no inverse.
-        """
-        times: dict[str, Any] = json.loads(self._engine.when(str(game), ply, epochs))
-        return times
 
     @property
     def outputs(self) -> dict[str, Output]:

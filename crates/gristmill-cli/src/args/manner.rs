@@ -34,7 +34,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "recover",
         ],
     ),
-    ("Feed a trainer", &["feed", "bench", "top", "install-lczero"]),
+    ("Feed a trainer", &["plan", "feed", "bench", "top", "install-lczero"]),
     ("Trace rows", &["xray", "when", "verify-run"]),
     ("Set up a shell", &["completions", "man"]),
 ];

@@ -126,7 +126,7 @@ pub(crate) struct When {
 }
 
 /// `rows`, `off` or `blocks:ROWS,BLOCKS`.
-fn shuffle(text: &str) -> Result<Shuffle, String> {
+pub(crate) fn shuffle(text: &str) -> Result<Shuffle, String> {
     let blocks = |text: &str| {
         let (rows, blocks) = text.strip_prefix("blocks:")?.split_once(',')?;
         Some(Shuffle::Blocks { rows: rows.parse().ok()?, blocks: blocks.parse().ok()? })

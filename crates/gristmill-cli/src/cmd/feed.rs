@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::IoErrors;
+use gristmill_jobs::certificate;
 use gristmill_jobs::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
@@ -48,6 +49,13 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     let loader = described.loader()?;
     loader.warnings().iter().for_each(|warning| report::warning(&warning.to_string()));
     let stop = stopping::flag()?;
+    if let Some(level) = args.require {
+        let aliases = loader.outputs().iter().map(|output| output.alias.as_str());
+        for alias in aliases.filter(|alias| args.output.as_deref().is_none_or(|output| output == *alias)) {
+            let mut goes_on = || !stopping::is_raised();
+            certificate::of_stream(&described.config, alias, &mut goes_on)?.require(level)?;
+        }
+    }
     if let Some(address) = &args.metrics {
         let token = address::token(args.token_file.as_ref())?;
         let bound = loader.serve_metrics(address, token.as_deref())?;

@@ -14,6 +14,7 @@ pub(crate) mod mark;
 pub(crate) mod merge;
 mod notation;
 pub(crate) mod pack;
+pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod rescore;
 pub(crate) mod split;

@@ -95,6 +95,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("verify_run", &["selected"]),
             ("when", &["selected"]),
             ("xray", &["selected"]),
+            ("certificate", &["selected"]),
             ("bench", &["ceiling", "feed"]),
             ("dedup", &["content", "mark", "meter"]),
             ("pack", &["files", "in_order", "meter", "rewrite", "sidecar", "work"]),

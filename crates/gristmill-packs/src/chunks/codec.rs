@@ -44,6 +44,11 @@ pub trait Codec: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The column whose values are the classes of its games that batches should balance; none where no column is.
+    fn class_column(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The layout of the records of a pack; `first` reads the stored bytes of its first chunk, where that says it.
     ///
     /// Errors: those of `first`; `Corrupt`, `Truncated`.

@@ -62,6 +62,10 @@ impl PackTable for ChunkPack {
         "games"
     }
 
+    fn class_column(&self) -> Option<&'static str> {
+        self.codec().class_column()
+    }
+
     fn place(&self, frame: u64) -> Result<Place> {
         let missing = || Error::new(Kind::Missing, format!("frame {frame} of {}", self.len()));
         let game = self.game_of(frame).ok_or_else(missing)?;

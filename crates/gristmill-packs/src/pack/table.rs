@@ -90,6 +90,10 @@ impl PackTable for RowPack {
         "runs"
     }
 
+    fn class_column(&self) -> Option<&'static str> {
+        Some("highest_tile")
+    }
+
     fn place(&self, frame: u64) -> Result<Place> {
         let found = self.index().stretch_of(frame);
         let (first, end, game) =

@@ -36,10 +36,26 @@ impl Selection {
     ///
     /// Errors: `Format` for the database, and `Missing` for an id that it does not have.
     pub fn facts(&self, games: &[u64]) -> Result<Vec<Fact>> {
+        self.facts_by(games, &|_| true)
+    }
+
+    /// How games ended, in the order in which their ids are given; none where no column of the database says it.
+    ///
+    /// Errors: as [`Selection::facts`].
+    pub fn classes(&self, games: &[u64]) -> Result<Option<Vec<SqlValue>>> {
+        let Some(class) = self.pack.class_column() else { return Ok(None) };
+        Ok(self.facts_by(games, &|name| name == class)?.pop().map(|fact| fact.values))
+    }
+
+    fn facts_by(&self, games: &[u64], is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Fact>> {
         let path = self.pack.folder().join(METADATA);
         let (db, table) = (open_connection(&path)?, self.pack.games_table());
         let refuse = |e| refusal(&path, &e);
         let mut facts = declared(&db, table).map_err(refuse)?;
+        facts.retain(|fact| is_wanted(&fact.name));
+        if facts.is_empty() {
+            return Ok(facts);
+        }
         let names: Vec<String> = facts.iter().map(|fact| format!("\"{}\"", fact.name.replace('"', "\"\""))).collect();
         let sql = format!("SELECT {} FROM {table} WHERE id = ?1", names.join(", "));
         let mut statement = db.prepare(&sql).map_err(refuse)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::table::{IndexInput, Recipe};
-use gristmill_stages::config::{IndexConfig, LastBatch, Skip};
+use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle, Skip};
 
 use super::assembly::epoch;
 use super::plan::Plan;
@@ -137,6 +137,43 @@ impl Lookup {
     pub fn as_rank(&self, epochs: Option<u64>, last_batch: LastBatch, (rank, world_size): (u64, u64)) -> Result<Self> {
         let config = IndexConfig { epochs, last_batch, rank, world_size, ..self.config.clone() };
         Lookup::new(&config, self.seed, Arc::clone(&self.epoch), self.sampler.clone())
+    }
+
+    /// The same with another order of rows.
+    ///
+    /// Errors: `Config` with the field.
+    pub fn shuffled(&self, shuffle: Shuffle, last_batch: LastBatch) -> Result<Self> {
+        let config = IndexConfig { shuffle, last_batch, ..self.config.clone() };
+        Lookup::new(&config, self.seed, Arc::clone(&self.epoch), self.sampler.clone())
+    }
+
+    /// What decides which row stands where.
+    pub fn config(&self) -> &IndexConfig {
+        &self.config
+    }
+
+    /// Rows of a pass, of all ranks together.
+    pub fn pass_rows(&self) -> u64 {
+        self.plan.selected()
+    }
+
+    /// Numbers of the rows that may be fed.
+    pub fn fed(&self) -> &Intervals {
+        &self.epoch
+    }
+
+    /// Whether rows are drawn by weight, any number of times.
+    pub fn is_drawn(&self) -> bool {
+        self.sampler.is_some()
+    }
+
+    /// Numbers of the rows of this rank in batch `number`, in order; none where there is no such batch.
+    ///
+    /// Errors: as [`Lookup::row`].
+    pub fn batch(&self, number: u64) -> Result<Vec<u64>> {
+        let mut picks = Vec::new();
+        self.plan.picks(number, 0, self.rows(number), &mut picks, false)?;
+        Ok(picks.into_iter().map(|pick| pick.row).collect())
     }
 
     /// Numbers of the rows that an epoch has, each once; none where rows are drawn or sources mixed by weight.

@@ -11,6 +11,7 @@ use gristmill_stages::config::{DataLoaderConfig, Skip};
 use serde::Serialize;
 
 use super::{DataLoader, Next};
+use crate::pipeline::plan::DrawPlan;
 use crate::pipeline::plan::sight::{Reads, origins, see};
 use crate::pipeline::resume::journals::{Files, History, family};
 use crate::pipeline::resume::state::{self, LoaderState};
@@ -136,7 +137,7 @@ impl Sight {
         for (branch, (head, taken)) in inner.branches.iter().zip(&inner.fold.delivered.branches) {
             let lane = branch.plan.lane.map(|lane| lane.index);
             let known = known.get(&(branch.plan.stage.clone(), lane)).copied().unwrap_or(0);
-            let draws = head + u64::from(*taken > 0);
+            let draws = drawn(&(*head, *taken));
             if draws > known {
                 let text = format!(
                     "batch {batch} takes {draws} draws, and files that arrive may change all from draw {known} on: give the \
@@ -146,6 +147,33 @@ impl Sight {
             }
         }
         Ok(())
+    }
+
+    /// The games that its output draws from at a time, and those that there are, as far as pools do not hold all of them.
+    pub fn window(&self) -> (u64, u64) {
+        let running = self.loader.runs_here();
+        let Some(chain) = running.and_then(|r| r.observer.chains.iter().find(|chain| chain.plan.alias == self.output))
+        else {
+            return (0, 0);
+        };
+        let (mut games, mut full) = (0, false);
+        for (branch, totals) in chain.lock().branches.iter_mut().zip(&chain.branch_totals) {
+            let Some(drawer) = &branch.drawer else { continue };
+            let [_, chunks, capacity, ..] = drawer.gauges(&totals.dropped(), &mut branch.census);
+            games += chunks;
+            full |= matches!(branch.plan.draw, DrawPlan::Pool { .. }) && chunks >= capacity;
+        }
+        let files = self.loader.metrics();
+        let files = files.of_kind("chunk_source_loader").flat_map(|stage| &stage.gauges);
+        let files: u64 = files.filter(|gauge| gauge.name == "files").map(|gauge| gauge.value).sum();
+        (games, if full { games.max(files) } else { games })
+    }
+
+    /// How many games were drawn for the batches that were taken, over all branches; a function of these batches alone.
+    pub fn draws(&self) -> u64 {
+        let running = self.loader.runs_here();
+        let chain = running.and_then(|r| r.observer.chains.iter().find(|chain| chain.plan.alias == self.output));
+        chain.map_or(0, |chain| chain.lock().fold.delivered.branches.iter().map(drawn).sum())
     }
 
     /// Where a row comes from, in words.
@@ -184,6 +212,11 @@ impl DataLoader {
         let text = state.filter(comes).map(|state| state.to_json()).transpose();
         Sight::new(&config, text.map_err(|e| Error::State(e.to_string()))?.as_deref(), options)
     }
+}
+
+/// Draws of a branch up to a mark: those whose rows were all taken, and the one of which some were.
+fn drawn((head, taken): &(u64, usize)) -> u64 {
+    head + u64::from(*taken > 0)
 }
 
 /// The batches that a state says were left out.

@@ -85,6 +85,10 @@ impl Codec for Chess {
         columns::BESIDE
     }
 
+    fn class_column(&self) -> Option<&'static str> {
+        Some("result")
+    }
+
     fn said(&self, facts: &[SqlValue]) -> Vec<(String, String)> {
         columns::tags(facts)
     }

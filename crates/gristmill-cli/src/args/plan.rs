@@ -1,0 +1,52 @@
+//! The words of `plan` -> typed options: what is fed, and how good its shuffle has to be.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gristmill_engine::config::Shuffle;
+use gristmill_jobs::certificate::Level;
+
+use super::places::shuffle;
+use super::river::River;
+
+/// A configuration, directories or a pack -> a certificate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill plan games --pool 500000 --reservoir 500000 --sampling-rate 0.03\n  \
+gristmill plan loader.toml --require fair\n  gristmill plan chess-pack --batch-size 4096 --shuffle blocks:4096,64 --html plan.html\n  \
+gristmill plan 2048-pack --where 'max_score > 20000' --json | jq .figures")]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) river: River,
+    /// The order of rows: `rows` (any anywhere), `off` (as stored), or `blocks:ROWS,BLOCKS` [default: rows].
+    #[arg(long, value_name = "HOW", value_parser = shuffle, help_heading = "Of a pack")]
+    pub(crate) shuffle: Option<Shuffle>,
+    /// The condition on games that selects the rows, such as 'plies > 20' [default: all].
+    #[arg(long = "where", value_name = "SQL", help_heading = "Of a pack")]
+    pub(crate) condition: Option<String>,
+    /// Batches run on across the ends of epochs.
+    #[arg(long, help_heading = "Of a pack")]
+    pub(crate) joined: bool,
+    /// Only this output of a stream [default: all].
+    #[arg(long, value_name = "ALIAS")]
+    pub(crate) output: Option<String>,
+    /// Exit with 1 unless the shuffle is at least this good: none, weak, fair or good.
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub(crate) require: Option<Level>,
+    /// Also write the certificate as a page: one file, which needs no network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace an existing page.
+    #[arg(long, requires = "html")]
+    pub(crate) overwrite: bool,
+    /// Show everything and write no page.
+    #[arg(long, requires = "html")]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout; several outputs are a list.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A level by its name.
+pub(crate) fn level(text: &str) -> Result<Level, String> {
+    text.parse().map_err(|_| "expected none, weak, fair or good".to_owned())
+}

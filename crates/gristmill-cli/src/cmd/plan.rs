@@ -1,0 +1,92 @@
+//! `plan`: the certificate of a shuffle before the run, of a stream or of a pack.
+
+use std::path::Path;
+
+use gristmill_engine::config::{IndexConfig, LastBatch as Left};
+use gristmill_engine::names::{METADATA, is_pack};
+use gristmill_engine::store::publish::write_whole;
+use gristmill_jobs::certificate::{self, Certificate};
+
+use super::river;
+use crate::args::plan::Plan;
+use crate::args::river::LastBatch;
+use crate::failure::{Failure, Result};
+use crate::report::{self, certificate as words};
+use crate::stopping;
+
+pub(crate) fn run(args: &Plan) -> Result<()> {
+    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
+        let text = format!("{} is there already; --overwrite replaces it", page.display());
+        return Err(Failure::Usage(text));
+    }
+    let found = match args.river.inputs.as_slice() {
+        [one] if holds_rows(Path::new(one)) => vec![of_pack(args, one)?],
+        _ => of_stream(args)?,
+    };
+    let title = args.river.inputs.join(" ");
+    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run) {
+        write_whole(page, &[words::html(&title, &found).as_bytes()])?;
+    }
+    match found.as_slice() {
+        [one] => report::either(args.json, one, words::text)?,
+        all => report::either(args.json, &all, |all| all.iter().map(words::text).collect::<Vec<_>>().join("\n\n"))?,
+    }
+    let lacks = args.require.and_then(|level| found.iter().find_map(|one| one.require(level).err()));
+    lacks.map_or(Ok(()), |error| Err(Failure::Failed(error.to_string())))
+}
+
+/// Whether a pack lies there.
+fn holds_rows(place: &Path) -> bool {
+    is_pack(place).unwrap_or(false) || place.join(METADATA).is_file()
+}
+
+fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
+    let river = &args.river;
+    let of_streams = [
+        ("--pool", river.pool.is_some()),
+        ("--reservoir", river.reservoir.is_some()),
+        ("--sampling-rate", river.sampling_rate.is_some()),
+        ("--position-count", river.position_count.is_some()),
+        ("--watch", river.watch.is_some()),
+        ("--split", river.split.is_some()),
+        ("--lanes", river.lanes.is_some()),
+    ];
+    if let Some((flag, _)) = of_streams.iter().find(|(_, given)| *given) {
+        return Err(Failure::Usage(format!("{flag} goes with directories of games, and {pack} is a pack")));
+    }
+    let defaults = IndexConfig::default();
+    let config = IndexConfig {
+        batch_size: river.batch_size.unwrap_or(defaults.batch_size),
+        seed: river.seed,
+        shuffle: args.shuffle.unwrap_or_default(),
+        apart: !args.joined,
+        last_batch: match river.last_batch {
+            None | Some(LastBatch::Keep) => Left::Keep,
+            Some(LastBatch::Drop) => Left::Drop,
+            Some(LastBatch::Pad) => Left::Pad,
+        },
+        world_size: river.world_size.map_or(1, u64::from),
+        epochs: None,
+        ..defaults
+    };
+    Ok(certificate::of_pack(pack.into(), &config, args.condition.as_deref(), &mut || !stopping::is_raised())?)
+}
+
+fn of_stream(args: &Plan) -> Result<Vec<Certificate>> {
+    if args.shuffle.is_some() || args.condition.is_some() || args.joined {
+        let what = args.river.inputs.join(" ");
+        return Err(Failure::Usage(format!("--shuffle, --where and --joined go with a pack, and {what} is none")));
+    }
+    let described = river::config(&args.river)?;
+    let loader = described.loader()?;
+    let outputs = loader.outputs().iter().map(|output| output.alias.clone());
+    let wanted = outputs.filter(|alias| args.output.as_ref().is_none_or(|output| output == alias));
+    let wanted: Vec<String> = match (wanted.collect::<Vec<_>>(), &args.output) {
+        (none, Some(output)) if none.is_empty() => vec![output.clone()],
+        (some, _) => some,
+    };
+    drop(loader);
+    let mut goes_on = || !stopping::is_raised();
+    let one = |output: &String| Ok(certificate::of_stream(&described.config, output, &mut goes_on)?);
+    wanted.iter().map(one).collect()
+}
