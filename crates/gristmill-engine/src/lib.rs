@@ -6,7 +6,9 @@
 pub mod pipeline;
 pub mod preset;
 
-pub use gristmill_packs::{chunks, database, demos, holdings, kinds, marks, pack, pack_table, row_files, selection};
+pub use gristmill_packs::{
+    chunks, database, demos, holdings, kinds, marks, pack, pack_table, recording, row_files, selection,
+};
 pub use gristmill_runtime::{
     Error, Result, calendar, error, facts, key, lineage, names, open, runtime, sink, sql, store, table, tablebase,
 };

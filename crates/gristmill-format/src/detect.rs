@@ -20,7 +20,9 @@ use crate::demo::source::DemoFile;
 use crate::demo::whole::{Opened, opened, whole};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::{bullet, chess, demo, g2048};
+use crate::records::RecordFile;
+use crate::records::pack::{self as packed_records, PackedRecords};
+use crate::{bullet, chess, demo, g2048, records};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -45,6 +47,8 @@ pub enum Format {
     Demonstrations,
     /// Boards of bulletformat.
     Bullet,
+    /// Records of any game: `.records`.
+    Records,
 }
 
 struct Row {
@@ -57,7 +61,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     Row {
         format: Format::G2048Log,
         kind: Some(g2048::KIND),
@@ -107,6 +111,14 @@ const ROWS: [Row; 8] = [
         open: |key, from| Ok(Arc::new(PgnFile::open(key, from)?)),
     },
     Row {
+        format: Format::Records,
+        kind: Some(records::KIND),
+        access: Access::Random,
+        extensions: &[records::log::ENDING],
+        magic: |head| head.starts_with(&records::log::MAGIC),
+        open: |key, from| Ok(Arc::new(RecordFile::open(key, from)?)),
+    },
+    Row {
         format: Format::ChessGame,
         kind: Some(chess::KIND),
         access: Access::OneChunk,
@@ -150,10 +162,11 @@ fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Who
 type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
 
 /// What chunk files may say that they hold, and how that is opened.
-const PACKINGS: [(chunks::Codec, OpenPacked); 3] = [
+const PACKINGS: [(chunks::Codec, OpenPacked); 4] = [
     (packed_chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
     (packed_demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
     (packed_boards::CODEC, |key, index| Ok(Arc::new(PackedBoards::new(key, index)?))),
+    (packed_records::CODEC, |key, index| Ok(Arc::new(PackedRecords::new(key, index)?))),
 ];
 
 /// The chunks of a chunk file, by what they are.

@@ -12,5 +12,6 @@ pub mod manifest;
 pub mod marks;
 pub mod pack;
 pub mod pack_table;
+pub mod recording;
 pub mod row_files;
 pub mod selection;

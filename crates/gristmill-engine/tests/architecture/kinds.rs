@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::repository::{report, rust};
 
 /// Folders of the format room that are of one game.
-const GAMES: [&str; 4] = ["chess", "g2048", "demo", "bullet"];
+const GAMES: [&str; 5] = ["chess", "g2048", "demo", "bullet", "records"];
 
 /// Crates above the formats and below the faces.
 const CRATES: [&str; 5] = [
@@ -28,6 +28,7 @@ const GLUE: &[(&str, &[&str])] = &[
         "gristmill-packs/src/demos",
         &["columns.rs", "data.rs", "indexed.rs", "open.rs", "packed.rs", "spill.rs", "write.rs"],
     ),
+    ("gristmill-packs/src", &["recording.rs"]),
     ("gristmill-runtime/src/facts", &["index.rs", "record.rs"]),
     (
         "gristmill-packs/src/pack",

@@ -23,7 +23,8 @@ pub(crate) const HOUSES: [House; 11] = [
             ("chess", &[]),
             ("demo", &[]),
             ("g2048", &[]),
-            ("detect", &["bullet", "chess", "demo", "g2048"]),
+            ("records", &[]),
+            ("detect", &["bullet", "chess", "demo", "g2048", "records"]),
         ],
     },
     House {
@@ -59,6 +60,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("database", &[]),
             ("manifest", &[]),
             ("pack_table", &[]),
+            ("recording", &[]),
             ("row_files", &[]),
             ("marks", &["pack_table"]),
             ("chunks", &["database", "manifest", "pack_table"]),

@@ -5,13 +5,14 @@ mod bullet;
 mod chess;
 mod demo;
 mod g2048;
+mod records;
 
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 
 use crate::work::Work;
 
 /// What each kind's chunks are for the jobs.
-const WORKS: [&dyn Work; 4] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet];
+const WORKS: [&dyn Work; 5] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records];
 
 /// The jobs on chunks of the kind of this name.
 ///

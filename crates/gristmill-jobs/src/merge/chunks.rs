@@ -62,6 +62,8 @@ pub(super) fn are_chunks(inputs: &[PathBuf]) -> Result<bool> {
 pub(super) struct Merging<'a> {
     options: &'a MergeOptions,
     codec: &'static dyn Codec,
+    /// The columns that these packs have beyond those of the codec.
+    own: Vec<(String, &'static str)>,
     inputs: Vec<Input>,
     /// Of each pack, which of its games are taken.
     wanted: Vec<Vec<bool>>,
@@ -79,13 +81,14 @@ impl<'a> Merging<'a> {
         }
         let mut inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
         let codec = codec(&inputs)?;
+        let own = own_columns(codec, &inputs)?;
         let all = inputs.iter_mut().flat_map(|input| &mut input.games);
-        all.for_each(|game| game.facts.resize(codec.columns().len(), SqlValue::Null));
+        all.for_each(|game| game.facts.resize(codec.columns().len() + own.len(), SqlValue::Null));
         let packs = same_records(&inputs)?;
         let mut known = HashSet::new();
         let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
         let marks = marks_of(&inputs, &wanted, packs)?;
-        Ok(Merging { options, codec, inputs, wanted, marks, written: Vec::new() })
+        Ok(Merging { options, codec, own, inputs, wanted, marks, written: Vec::new() })
     }
 }
 
@@ -120,7 +123,8 @@ impl super::Merging for Merging<'_> {
 
     fn write(&mut self, staging: &Staging, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let (options, codec, rows) = (self.options, self.codec, self.planned().rows);
-        let mut assembly = Assembly { options, codec, staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
+        let own = &*self.own;
+        let mut assembly = Assembly { options, codec, own, staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
         assembly.write(&self.inputs, &self.wanted, rows, progress)?;
         self.written = assembly.files;
         Ok(self.written.len() as u64)
@@ -187,9 +191,12 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
     let codec =
         codec.ok_or_else(|| Error::config("packs", format!("chunks of `{name}`; a newer gristmill wrote them")))?;
     let strange = |file: &&File| file.index().codec() != codec.tag();
-    let columns = codec.columns().len();
-    let columns = columns - codec.beside()..=columns;
-    let other = |input: &&Input| input.games.first().is_some_and(|game| !columns.contains(&game.facts.len()));
+    let other = |input: &&Input| {
+        let own = own_columns(codec, std::slice::from_ref(*input)).map_or(0, |own| own.len());
+        let columns = codec.columns().len() + own;
+        let columns = columns - codec.beside()..=columns;
+        input.games.first().is_some_and(|game| !columns.contains(&game.facts.len()))
+    };
     if let Some(input) = inputs.iter().find(other) {
         let detail = "its games have other columns: another version wrote it; pack it again";
         let path = input.folder.join(METADATA).display().to_string();
@@ -199,6 +206,21 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
         Some(file) => Err(corrupt(file.path(), &format!("it does not hold chunks of `{name}`, as the manifest says"))),
         None => Ok(codec),
     }
+}
+
+/// The columns that packs have beyond those of their codec. Refuses such whose games cannot be of one pack.
+fn own_columns(codec: &'static dyn Codec, inputs: &[Input]) -> Result<Vec<(String, &'static str)>> {
+    let mut first: Option<&[u8]> = None;
+    for input in inputs {
+        let Some(file) = input.files.iter().find(|file| !file.index().is_empty()) else { continue };
+        let game = file.game(0)?;
+        if let Some(first) = first {
+            let folder = input.folder.display();
+            codec.agree(first, game).map_err(|e| Error::config("packs", format!("{folder}: {}", e.detail())))?;
+        }
+        first.get_or_insert(game);
+    }
+    Ok(first.map_or(Ok(Vec::new()), |first| codec.own_columns(first))?)
 }
 
 fn corrupt(path: &Path, detail: &str) -> Error {
@@ -271,6 +293,7 @@ impl Input {
 struct Assembly<'a> {
     options: &'a MergeOptions,
     codec: &'static dyn Codec,
+    own: &'a [(String, &'static str)],
     staging: &'a Staging,
     games: u64,
     frames: u64,
@@ -286,7 +309,7 @@ impl Assembly<'_> {
         rows: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut metadata = Writer::of_games(self.staging.path(METADATA), &self.codec.columns())?;
+        let mut metadata = Writer::of_games(self.staging.path(METADATA), &self.codec.columns(), self.own)?;
         for (input, wanted) in inputs.iter().zip(wanted) {
             let mut first = 0;
             for file in &input.files {

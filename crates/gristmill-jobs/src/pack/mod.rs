@@ -21,6 +21,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds::{self, Way};
 use gristmill_engine::pack::manifest::{Remarked, Skipped};
 use gristmill_engine::pack::{RowForm, STAGING, read_layout};
+use gristmill_engine::recording;
 use gristmill_engine::store::files::{is_file, names};
 use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::Staging;
@@ -236,6 +237,9 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     };
     if !is_data_file(&options.input)? {
         names(&options.input)?;
+    }
+    if !options.dry_run {
+        recording::adopt(&options.input)?;
     }
     let meter = Meter::default();
     let before = meter.now();

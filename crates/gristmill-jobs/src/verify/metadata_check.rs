@@ -20,7 +20,7 @@ use crate::work::Opened;
 pub(super) struct Told {
     database: PathBuf,
     rows: BTreeMap<u64, Game>,
-    columns: Vec<&'static str>,
+    columns: Vec<String>,
     facts: Facts,
 }
 
@@ -31,17 +31,19 @@ impl Told {
         let facts = file.kind.facts()?;
         let codec =
             kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
-        // What the packed file said beside its records, these do not say again.
-        let said = codec.columns().len() - codec.beside();
-        let columns = codec.columns().into_iter().take(said).map(|(name, _)| name).collect();
         let path = Path::new(&file.path);
         let folder = path.parent()?;
         let files = Manifest::read(folder).ok()?.files;
         let number = files.iter().position(|one| path.file_name().is_some_and(|name| *name == *one.name))?;
         let first = files[..number].iter().map(|one| one.games).sum::<u64>();
         let database = folder.join(METADATA);
-        let mut rows = BTreeMap::new();
+        let (mut rows, mut columns) = (BTreeMap::new(), Vec::new());
         let read = Games::open(&database).and_then(|games| {
+            columns = games.columns()?;
+            // What the packed file said beside its records, these do not say again.
+            if codec.beside() > 0 {
+                columns.truncate(codec.columns().len() - codec.beside());
+            }
             games.of(first..first + files[number].games, &mut |game| {
                 if game.file == number as u64 {
                     rows.insert(game.chunk, game);
@@ -57,7 +59,7 @@ impl Told {
         let Some(row) = self.rows.get(&(i as u64)) else { return };
         // The rules report records without these facts.
         let Ok(actual) = (self.facts)(chunk) else { return };
-        let columns = self.columns.iter().copied();
+        let columns = self.columns.iter().map(String::as_str);
         let differing = columns.zip(row.facts.iter().zip(&actual)).filter(|(_, (stored, actual))| stored != actual);
         let mut names: Vec<&str> = differing.map(|(name, _)| name).collect();
         if row.content != xxh3_128(chunk.records()) {

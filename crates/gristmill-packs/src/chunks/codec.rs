@@ -32,6 +32,27 @@ pub trait Codec: Debug + Send + Sync {
     /// Names and SQL types of the columns that its facts fill, in order: after those of every pack.
     fn columns(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// Whether packs of its chunks differ by what the chunks say: by [`Codec::own_columns`] and [`Codec::agree`].
+    fn varies(&self) -> bool {
+        false
+    }
+
+    /// Names and SQL types of the columns that a pack has after these, as one of its packed chunks says.
+    ///
+    /// Errors: those of a chunk that cannot be read.
+    fn own_columns(&self, packed: &[u8]) -> Result<Vec<(String, &'static str)>> {
+        let _ = packed;
+        Ok(Vec::new())
+    }
+
+    /// That two packed chunks can be of one pack.
+    ///
+    /// Errors: `WrongSize`, saying how they differ.
+    fn agree(&self, first: &[u8], other: &[u8]) -> Result<()> {
+        let _ = (first, other);
+        Ok(())
+    }
+
     /// How many of the columns, the last ones, are of what the packed file said beside its records: NULL where it did not, and
     /// where a pack of before has no such column.
     fn beside(&self) -> usize {
@@ -113,7 +134,7 @@ pub struct Packing {
     pub label: &'static str,
     /// Adds a chunk, packed; the second argument keeps what packers use again.
     pub pack: fn(&Chunk, &mut Kept, &mut Vec<u8>) -> Result<()>,
-    /// A value for each of [`Codec::columns`], from the records of a chunk.
+    /// A value for each of [`Codec::columns`] and [`Codec::own_columns`], from the records of a chunk.
     pub facts: fn(&Chunk) -> Result<Vec<SqlValue>>,
 }
 

@@ -50,12 +50,21 @@ pub struct Game {
 
 impl Writer {
     /// Opens the database of a chunk pack at `path`, made when it does not exist, for games with these facts: the columns of
-    /// their codec.
+    /// their codec, and those that the pack has beyond them.
     ///
     /// Errors: `Format` with the path; `UnknownVersion` for one whose table has other columns.
-    pub fn of_games(path: impl Into<PathBuf>, facts: &[(&'static str, &'static str)]) -> Result<Self> {
-        let columns: Vec<(&str, &str)> = COMMON.into_iter().chain(facts.iter().copied()).collect();
-        let defined: Vec<String> = columns.iter().map(|(name, sql)| format!("{name} {sql}")).collect();
+    pub fn of_games(
+        path: impl Into<PathBuf>,
+        facts: &[(&'static str, &'static str)],
+        own: &[(String, &'static str)],
+    ) -> Result<Self> {
+        let fixed = COMMON.into_iter().chain(facts.iter().copied());
+        let columns: Vec<(&str, &str)> = fixed.chain(own.iter().map(|(name, sql)| (&**name, *sql))).collect();
+        // Names that people chose may be words of SQL.
+        let word =
+            |i: usize, name: &str| if i < COMMON.len() + facts.len() { name.to_owned() } else { format!("\"{name}\"") };
+        let defined = columns.iter().enumerate().map(|(i, (name, sql))| format!("{} {sql}", word(i, name)));
+        let defined: Vec<String> = defined.collect();
         let schema = format!("CREATE TABLE IF NOT EXISTS games ({}); {PROGRESS}", defined.join(", "));
         let writer = Writer::with(path, &schema)?;
         let refuse = |e| refusal(&writer.path, &e);
@@ -117,6 +126,14 @@ impl Games {
     /// The connection: read-only.
     pub fn connection(&self) -> &Connection {
         &self.0.db
+    }
+
+    /// Names of the columns that [`Game::facts`] has values of, in order.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn columns(&self) -> Result<Vec<String>> {
+        let statement = self.0.db.prepare("SELECT * FROM games").map_err(|e| refusal(&self.0.path, &e))?;
+        Ok(statement.column_names().into_iter().skip(COMMON.len()).map(str::to_owned).collect())
     }
 
     /// Gives every game to `each`, by ascending id.
@@ -218,15 +235,15 @@ mod tests {
             content: u128::MAX - u128::from(id),
             facts: vec!["red".to_owned().into(), if id == 0 { SqlValue::Null } else { 0.5.into() }],
         };
-        let mut writer = Writer::of_games(&path, &columns).unwrap();
+        let mut writer = Writer::of_games(&path, &columns, &[]).unwrap();
         writer.put_game(&game(0)).unwrap();
         writer.put_progress("here").unwrap();
         writer.commit().unwrap();
         writer.put_game(&game(1)).unwrap();
         drop(writer);
-        let refused = Writer::of_games(&path, &[]).unwrap_err().to_string();
+        let refused = Writer::of_games(&path, &[], &[]).unwrap_err().to_string();
         assert!(refused.contains("\"colour\"") && refused.contains("pack it again"), "{refused}");
-        let mut writer = Writer::of_games(&path, &columns).unwrap();
+        let mut writer = Writer::of_games(&path, &columns, &[]).unwrap();
         assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
         writer.put_game(&game(1)).unwrap();
         writer.finish().unwrap();
@@ -251,11 +268,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metadata.db");
         let columns = [("colour", "TEXT NOT NULL"), ("shape", "TEXT"), ("size", "INT")];
-        Writer::of_games(&path, &columns[..1]).unwrap().finish().unwrap();
-        let refused = Writer::of_games(&path, &[columns[0], ("size", "INT NOT NULL")]).unwrap_err().to_string();
+        Writer::of_games(&path, &columns[..1], &[]).unwrap().finish().unwrap();
+        let refused = Writer::of_games(&path, &[columns[0], ("size", "INT NOT NULL")], &[]).unwrap_err().to_string();
         assert!(refused.contains("\"size\"") && refused.contains("pack it again"), "{refused}");
         for _ in 0..2 {
-            Writer::of_games(&path, &columns).unwrap().finish().unwrap();
+            Writer::of_games(&path, &columns, &[]).unwrap().finish().unwrap();
         }
         assert!(Games::open(&path).unwrap().connection().prepare("SELECT colour, shape, size FROM games").is_ok());
     }

@@ -6,6 +6,7 @@ pub mod chess;
 pub mod demo;
 pub mod g2048;
 pub mod packs;
+pub mod records;
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -23,7 +24,7 @@ use gristmill_stages::config::EncoderConfig;
 use crate::chunks::codec::{Codec, Packing};
 
 /// The kinds that there are.
-const KINDS: [&dyn Kind; 4] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet];
+const KINDS: [&dyn Kind; 5] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records];
 
 /// What frames are of: a game, and how this program records it.
 pub trait Kind: Debug + Send + Sync {

@@ -73,6 +73,8 @@ pub(super) struct Game {
 pub(in super::super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
     codec: &'static dyn Codec,
+    /// A packed game that the others are to be like.
+    first: Option<Vec<u8>>,
     /// The name of this form in what [`Packed`](crate::pack::Packed) says.
     pub(super) label: &'static str,
     pub(super) staging: Staging,
@@ -103,17 +105,18 @@ impl<'a> Assembly<'a> {
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
         options: &'a PackOptions,
-        (codec, label): (&'static dyn Codec, &'static str),
+        (codec, label, first): (&'static dyn Codec, &'static str, Option<Vec<u8>>),
         staging: Staging,
         standing: Standing,
         rules: Rules,
         known: HashSet<u128>,
     ) -> Result<Self> {
-        let metadata = Writer::of_games(staging.path(METADATA), &codec.columns())?;
+        let own = first.as_deref().map_or(Ok(Vec::new()), |first| codec.own_columns(first))?;
+        let metadata = Writer::of_games(staging.path(METADATA), &codec.columns(), &own)?;
         let (names, behind) = (Xxh3::new(), standing.done);
         let open = None;
         let mut assembly =
-            Assembly { options, codec, label, staging, standing, rules, metadata, known, names, behind, open };
+            Assembly { options, codec, first, label, staging, standing, rules, metadata, known, names, behind, open };
         if behind == 0 {
             assembly.checkpoint()?;
         }
@@ -158,7 +161,11 @@ impl<'a> Assembly<'a> {
     /// Errors: those of the files; that of a game that cannot be read, under [`OnError::Raise`] of any. What came before can
     /// be resumed.
     pub(super) fn take(&mut self, name: &str, game: gristmill_format::Result<Game>) -> Result<()> {
-        match game {
+        let alike = |game: Game| match &self.first {
+            Some(first) => self.codec.agree(first, &game.packed).map(|()| game),
+            None => Ok(game),
+        };
+        match game.and_then(alike) {
             Ok(game) if self.known.contains(&game.content) => self.standing.known += 1,
             Ok(game) => self.add(name, game)?,
             Err(e) if self.options.on_error == OnError::Raise || is_unreadable(&e) => {

@@ -51,6 +51,12 @@ impl Input for Games {
         (&self.skipped, self.fault.as_ref())
     }
 
+    /// The first that can be packed.
+    fn first(&self) -> Option<Vec<u8>> {
+        let (none, mut hand) = (Rules::default(), Hand::default());
+        (0..self.games.len()).find_map(|i| self.pack(i, &none, &mut hand).ok()).map(|game| game.packed)
+    }
+
     fn count(&self, _: &PackOptions) -> gristmill_engine::Result<u64> {
         Ok(self.games.len() as u64)
     }

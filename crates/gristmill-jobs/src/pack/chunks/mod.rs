@@ -13,7 +13,8 @@ use std::sync::Arc;
 use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games as Database;
-use gristmill_engine::chunks::{self, is_chunks};
+use gristmill_engine::chunks::open::File;
+use gristmill_engine::chunks::{self, file_name, is_chunks};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack::METADATA;
 use gristmill_engine::pack::manifest::Skipped;
@@ -45,6 +46,11 @@ pub(super) trait Input {
 
     /// What could not be opened or listed, and the first error among that: one of reading, where there is one.
     fn unusable(&self) -> (&[Skipped], Option<&FormatError>);
+
+    /// A packed game that all others of the pack are to be like.
+    fn first(&self) -> Option<Vec<u8>> {
+        None
+    }
 
     /// How many games there are.
     ///
@@ -105,7 +111,13 @@ impl begin::Games for Box<dyn Input> {
             Start::From(staging, standing) => resume(options, staging, *standing)?,
             Start::Nothing => return begin::refuse(options, "there is nothing to resume"),
         };
-        Assembly::new(options, (codec, self.label()), staging, standing, rules(options, codec)?, known)
+        // Of the pack that is added to, or else of what comes first.
+        let first = match (codec.varies(), standing.append) {
+            (false, _) => None,
+            (true, true) => first_of(&options.output)?,
+            (true, false) => self.first(),
+        };
+        Assembly::new(options, (codec, self.label(), first), staging, standing, rules(options, codec)?, known)
     }
 
     fn take(self, making: &mut Assembly<'_>, progress: &mut dyn FnMut(Progress)) -> Result<u64> {
@@ -195,6 +207,12 @@ impl Layout for Chunks {
         let staged = staging.names()?.iter().filter(|name| is_chunks(name)).count();
         Ok(Manifest::read(&staging.path(""))?.files.len() > staged)
     }
+}
+
+/// The first packed game of the pack in a folder.
+fn first_of(folder: &Path) -> Result<Option<Vec<u8>>> {
+    let path = folder.join(file_name(0));
+    Ok(Some(File::open(&path)?.game(0)?.to_vec()))
 }
 
 fn file_frames(options: &PackOptions) -> u64 {

@@ -1,0 +1,166 @@
+//! Records of anybody's game, as the engine has to know them: packed as they are, with the columns that their specification
+//! names, and their fields as tensors. What is true of one game alone is in `docs/format/records.md`.
+
+mod columns;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::container::packed::agree;
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::layout::Layout;
+use gristmill_format::records::KIND;
+use gristmill_format::records::pack::{CODEC, Last, PACKED, PackedGame, pack};
+use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::{Error, Kind as Cause, Result};
+use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_stages::config::EncoderConfig;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Held, Kind};
+use crate::chunks::codec::{Codec, Packing};
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::pack_table::Content;
+
+/// Records of any game.
+#[derive(Debug)]
+pub struct Records;
+
+impl Kind for Records {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "games of records"
+    }
+
+    fn files(&self) -> &'static str {
+        "records of any game (.records)"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Fields
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&Records)
+    }
+
+    fn declared(&self) -> Option<&'static str> {
+        Some(
+            "records of a game, which streams take by the encoder `fields` alone: declare them, or feed a pack of them by \
+             gristmill.DataLoader(gristmill.open(PACK), batch_size=...) in Python",
+        )
+    }
+
+    fn held(&self, held: &Held<'_>) -> String {
+        let folder = held.folder.display();
+        if held.loose {
+            let files = held.files("a file of games of records", "files of games of records");
+            return format!(
+                "holds {files}: `gristmill pack {folder} PACK` makes a pack of them, and a stream with the encoder `fields` takes them"
+            );
+        }
+        format!("holds a pack of records: gristmill.DataLoader feeds gristmill.open({:?}) in Python", held.folder)
+    }
+}
+
+impl Codec for Records {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn tag(&self) -> gristmill_format::container::chunks::Codec {
+        CODEC
+    }
+
+    fn format(&self) -> &'static str {
+        PACKED
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    fn varies(&self) -> bool {
+        true
+    }
+
+    fn own_columns(&self, packed: &[u8]) -> Result<Vec<(String, &'static str)>> {
+        let spec = PackedGame::new(packed)?.parse()?;
+        Ok(spec.names().map(str::to_owned).zip(spec.types()).collect())
+    }
+
+    fn agree(&self, first: &[u8], other: &[u8]) -> Result<()> {
+        let (first, other) = (PackedGame::new(first)?, PackedGame::new(other)?);
+        if first.spec == other.spec { Ok(()) } else { first.parse()?.agree(&other.parse()?) }
+    }
+
+    fn layout(&self, first: &dyn Fn() -> Result<Vec<u8>>) -> Result<Arc<Layout>> {
+        Ok(Arc::clone(PackedGame::new(&first()?)?.parse()?.layout()))
+    }
+
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>> {
+        let content = |game: u64| {
+            let missing = || Error::new(Cause::Missing, format!("game {game} of {}", pack.games()));
+            let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
+            let packed = PackedGame::new(file.game(chunk)?).map_err(|e| file.named(chunk, e))?;
+            let spec = packed.parse().map_err(|e| file.named(chunk, e))?;
+            Ok(Content { game, key: spec.key(packed.records), image: 0, records: xxh3_128(packed.records) })
+        };
+        games.map(content).collect()
+    }
+
+    /// Packing has found out who games are.
+    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>> {
+        games.identities()
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| pack(chunk, out);
+        Some(Packing { label: "games of records", pack, facts: columns::facts })
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
+        let size = pack.layout().size();
+        for (row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
+            out.copy_from_slice(record(pack, *row)?.0);
+        }
+        Ok(())
+    }
+
+    fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
+        let row = |pick: &Pick| {
+            let (record, provenance) = record(pack, pick.row)?;
+            Ok(Row { record, provenance, bits: pick.bits, sparse: None })
+        };
+        let rows: Vec<Row<'_>> = picks.iter().map(row).collect::<Result<_>>()?;
+        encoder.encode(&rows, out)
+    }
+}
+
+/// A record of a pack, and where it is: file, chunk there, frame. Its game is checked when the first of its records is wanted.
+fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
+    let missing = || Error::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
+    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
+    let (file, size) = (&pack.files[number], pack.layout().size());
+    let read = || {
+        let (bytes, known) = file.stored(chunk)?;
+        let game = PackedGame::new(bytes)?;
+        if !known {
+            agree(game.frames, file.index().frames(chunk) as usize)?;
+            let spec = pack.with_tools(|tools| tools.tool::<Last>().of(game.spec))?;
+            if **spec.layout() != *pack.layout() || game.records.len() != game.frames * size {
+                let (one, all) = (spec.layout().to_descr(), pack.layout().to_descr());
+                let detail = format!("{} bytes of records of {one} in a pack of {all}", game.records.len());
+                return Err(Error::new(Cause::WrongSize, detail));
+            }
+            file.pass(chunk);
+        }
+        game.records.chunks_exact(size).nth(frame as usize).ok_or_else(missing)
+    };
+    let record = read().map_err(|e| file.named(chunk, e))?;
+    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+}
