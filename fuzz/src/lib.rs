@@ -15,6 +15,8 @@ mod packs;
 mod pgns;
 #[path = "pickle.rs"]
 mod pickles;
+#[path = "records.rs"]
+mod records_of;
 #[path = "rescore.rs"]
 mod rescorer;
 #[path = "syzygy.rs"]
@@ -40,6 +42,7 @@ pub use g2048::{log_line, rows, sidecar, tokenizer};
 pub use packs::{chunks, marks, packed, trajectory, weights};
 pub use pgns::pgn;
 pub use pickles::pickle;
+pub use records_of::records;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};
 

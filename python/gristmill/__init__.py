@@ -80,6 +80,7 @@ from gristmill.packs.source import Source, open  # noqa: A004  (gristmill.open i
 from gristmill.packs.trajectories import Fields, Trajectories
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
+from gristmill.records.writing import Writer, symmetric
 
 #: The version of the package; `unknown` where it is read from its folder, without an installation.
 __version__: str
@@ -151,6 +152,7 @@ __all__ = [
     "Valued",
     "Vanished",
     "Verification",
+    "Writer",
     "__version__",
     "checksum",
     "chess",
@@ -173,6 +175,7 @@ __all__ = [
     "resume",
     "safe_pickle",
     "stats",
+    "symmetric",
     "value_rows",
     "verify",
     "views",
@@ -201,6 +204,7 @@ _BEGIN = [
     "StageConfig",
     "StepLoader",
     "Trajectories",
+    "Writer",
     "checksum",
     "convert",
     "generate",

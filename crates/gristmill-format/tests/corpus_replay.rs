@@ -74,6 +74,11 @@ fn bullet() {
 }
 
 #[test]
+fn records() {
+    replay("records", fuzz_bodies::records);
+}
+
+#[test]
 fn pgn() {
     replay("pgn", fuzz_bodies::pgn);
 }

@@ -22,4 +22,5 @@ mod demo_vectors;
 mod g2048;
 mod g2048_encode;
 mod pickle_vectors;
+mod records;
 mod source_conformance;

@@ -69,7 +69,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::places::{MemoryFiles, bucket_counts, is_folder, is_local, resolved_place, set_bucket, set_cache};
     #[pymodule_export]
-    use crate::recorder::{Recorder, Session};
+    use crate::recorder::{GameWriter, Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]

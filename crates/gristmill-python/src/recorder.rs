@@ -1,4 +1,4 @@
-//! Steps of games while a model plays them in, self-play shards and their database out.
+//! Steps and games while a model plays them in, self-play shards and their database or files of records out.
 //! Everything that writes is called with the GIL released; a finished recorder refuses more.
 
 use std::path::PathBuf;
@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::recorder::{Recorder as Recording, RecorderOptions};
+use gristmill_engine::recording::GameWriter as Writing;
+use gristmill_format::records::Spec;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -131,5 +133,37 @@ impl Session {
     /// Closes it.
     fn finish(&self, py: Python<'_>) -> Result<(), Fault> {
         self.0.end(py, MetadataWriter::finish)
+    }
+}
+
+/// Files of games of records.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct GameWriter(Open<Writing>);
+
+#[pymethods]
+impl GameWriter {
+    #[new]
+    fn new(py: Python<'_>, folder: PathBuf, spec: &str, file_bytes: u64) -> Result<Self, Fault> {
+        py.detach(|| Ok(GameWriter(Open::new(Writing::open(&folder, Spec::parse(spec)?, file_bytes)?))))
+    }
+
+    /// Games of killed writers that were put in place.
+    fn adopted(&self, py: Python<'_>) -> Result<u64, Fault> {
+        self.0.with(py, |writing| Ok(writing.adopted()))
+    }
+
+    /// Records, back to back, and facts as JSON.
+    fn write(&self, py: Python<'_>, records: Contiguous, facts: &str) -> Result<(), Fault> {
+        self.0.with(py, |writing| writing.write(records.bytes(), facts))
+    }
+
+    /// Puts the file that is being written in place.
+    fn flush(&self, py: Python<'_>) -> Result<(), Fault> {
+        self.0.with(py, Writing::flush)
+    }
+
+    /// Puts it in place, and ends.
+    fn finish(&self, py: Python<'_>) -> Result<(), Fault> {
+        self.0.end(py, Writing::finish)
     }
 }

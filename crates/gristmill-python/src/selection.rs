@@ -18,6 +18,7 @@ use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::pack::PackedTrajectory;
 use gristmill_format::demo::trajectory::End;
+use gristmill_format::records::{self, pack::PackedGame};
 use gristmill_format::{Error as FormatError, Kind};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -197,6 +198,17 @@ impl Selection {
     /// Where that game came from.
     fn source(&self, place: usize) -> Option<String> {
         self.0.games().get(place).and_then(|game| self.0.pack().source(*game))
+    }
+
+    /// What the records of a pack of such are, as JSON; none of any other pack.
+    fn specification(&self, py: Python<'_>) -> Result<Option<String>, Fault> {
+        py.detach(|| {
+            let Some(pack) = self.0.pack().as_a::<ChunkPack>().filter(|pack| pack.codec().name() == records::KIND)
+            else {
+                return Ok(None);
+            };
+            Ok(Some(PackedGame::new(pack.stored(0)?)?.spec.to_owned()))
+        })
     }
 
     /// What the database says of the games of these ids, a list for each column.

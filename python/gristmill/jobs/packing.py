@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.config import Path, PositionSamplingConfig, to_json
 from gristmill.errors import ConfigError
 from gristmill.jobs.converting import convert
 from gristmill.options.arguments import named
+from gristmill.packs.games import Games
+from gristmill.records.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def pack(
     input: Any,  # noqa: A002  (the name of the option)
     output: Path,
     *,
-    layout: Literal["aligned48", "packed46"] | None = None,
+    layout: Literal["aligned48", "packed46"] | Layout | npt.DTypeLike | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
@@ -151,11 +155,16 @@ def pack(
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
     fields: Mapping[str, str] | None = None,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    facts: Mapping[str, type] | None = None,
+    identity: Sequence[str] | None = None,
+    game: str | None = None,
 ) -> Packed:
     """Makes one pack of a folder of raw games or demonstrations, or of what is open; it appears whole or not at all.
 
         gm.pack(gm.demos.from_arrays(lengths, {"obs": obs, "acts": acts}), "pack")
         gm.pack(gm.open("pack").where("total_reward > ?", 10), "good")
+        gm.pack(games, "pack", layout=[("board", "i1", 42), ("value", "f4")], columns={"result": "last:value"})
 
     Args:
         input: folder with games at any depth: for 2048, pairs of `.meta.json(.gz)` and `.jsonl.gz` files; or with
@@ -163,9 +172,12 @@ def pack(
             meanwhile (`pip install gristmill[minari]`). Or one file, arrays of one's own, or whatever
             `gristmill.open` and `gristmill.demos.from_arrays` give, selections included; it is written beside the pack
             meanwhile. Or a table with the columns of `selection.to_arrow`: a `datasets.Dataset`, what has
-            `__arrow_c_stream__` (pyarrow, Polars, DuckDB, pandas), a Parquet file.
+            `__arrow_c_stream__` (pyarrow, Polars, DuckDB, pandas), a Parquet file. Or games of one's own: an
+            iterable of structured arrays or of arrays by field, each a game or a pair of a game and its facts; or a
+            table with a row for each of theirs, `.npz`, `.jsonl` or Parquet.
         output: folder of the pack.
-        layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
+        layout: of 2048, form of the rows; by default 48 bytes, or that of the pack that is added to. Of games of one's
+            own, the fields of a row, a structured dtype; by default those of the first game, or of the table.
         shard_rows: rows of every file but the last; by default one file.
         workers: threads; never changes a byte.
         existing: what to do about an existing pack: refuse, replace it, resume an interrupted job, or add what is new.
@@ -175,6 +187,14 @@ def pack(
         dry_run: look only.
         progress: called with episodes that were read of what the engine does not read itself, and all of them.
         fields: for arrays of one's own, as for `gristmill.open`: by field the name of its array.
+        columns: of games of one's own, fields of which the pack has a column for `where`; of one number each. By name
+            of the column a field, or `"last:value"`: one of first, last, min, max, sum, mean of the rows. A field alone
+            is its first row.
+        facts: of games of one's own, what is said of each beside its rows: names, each with its type (`int`, `float`,
+            `str`, `bool`). They are columns, too; of a table, columns that are the same in all rows of a game.
+        identity: of games of one's own, the fields that say who a game is: `duplicates` finds games alike in them.
+        game: of a table, the column that says of which game a row is; by default `game_id`, `game`, `episode_index`
+            or `episode_id`. Where there is none, each 256 rows are a game.
 
     Raises:
         ConfigError: options that do not fit each other or what is there.
@@ -183,11 +203,18 @@ def pack(
         OSError: a file or folder.
         KeyboardInterrupt: Ctrl-C; `existing="resume"` resumes.
     """
-    given = {"layout": layout, "shard_rows": shard_rows, "workers": workers}
+    own = {"layout": layout, "columns": columns, "facts": facts, "identity": identity, "game": game}
+    form = layout if isinstance(layout, str) else None
+    given = {"layout": form, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options |= {"output": os.fspath(output)}
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
+    if _is_of_records(input, {**own, "layout": None if form else layout}, fields):
+        from gristmill.jobs.packing_records import as_records
+
+        with as_records(input, options["output"], own, progress) as made:
+            return _done(json.loads(_gristmill.pack_games(to_json({**options, "input": made}))))
     # Readers of other data are extras.
     from gristmill.demos.minari.packing import as_shards
     from gristmill.demos.own.packing import as_folder, opened_to_pack
@@ -203,9 +230,35 @@ def pack(
         with as_shards(options["input"], options["output"], progress) as shards:
             options["input"] = shards or options["input"]
             result = json.loads(_gristmill.pack_games(to_json(options)))
+    return _done(result)
+
+
+def _done(result: dict[str, Any]) -> Packed:
+    """What the engine says of a pack that it made."""
     result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
     result["remarks"] = [Remark(**remark) for remark in result["remarks"]]
     return Packed(**result)
+
+
+def _is_of_records(source: Any, own: Mapping[str, Any], fields: Mapping[str, str] | None) -> bool:
+    """Whether games of one's own are packed: where an option of theirs says it, and for what is nothing else."""
+    given = [name for name, value in own.items() if value is not None]
+    if isinstance(source, str | os.PathLike):
+        path = os.path.expanduser(os.fspath(source))
+        if os.path.isdir(path) and given:
+            says = "goes with games and tables; what lies in a folder says itself what it is"
+            raise ConfigError(f"{path}: `{given[0]}` {says}", field=given[0])
+        if fields is not None:
+            return False
+        if not given:
+            from gristmill.jobs.packing_records import is_table
+
+            return is_table(path)
+    if isinstance(source, Games):
+        if given and source.kind != "records":
+            raise ConfigError(f"`{given[0]}` goes with games of one's own, these are of {source.kind}", field=given[0])
+        return source.kind == "records"
+    return bool(given) or isinstance(source, list | tuple | Iterator)
 
 
 def _packed_rows(folder: str, options: dict[str, Any]) -> Packed:

@@ -27,6 +27,7 @@ class Kind(NamedTuple):
 KINDS = {
     "chess": Kind(Games, Tensors, "chess", "games of chess take gristmill.chess.Tensors"),
     "demo": Kind(Trajectories, Fields, "fields", "trajectories take gristmill.Fields"),
+    "records": Kind(Games, Fields, "fields", "games of records take gristmill.Fields"),
 }
 
 

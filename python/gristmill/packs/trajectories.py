@@ -22,7 +22,11 @@ _MOST = 2 << 30
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields a loader makes tensors of, in which order: `Fields(["obs", "acts"])`. Others are not unpacked."""
+    """Which fields a loader makes tensors of, in which order: `Fields(["obs", "acts"])`. Others are not unpacked.
+
+    `"draw"`, where no field is called so, is 64 random bits of the row (uint64), which depend on the seed, the row and
+    the epoch alone: `gristmill.symmetric` turns rows by them.
+    """
 
     names: Sequence[str]
 

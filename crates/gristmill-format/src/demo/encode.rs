@@ -7,35 +7,44 @@ use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 
 use super::trajectory::layout as aligned;
 
+/// The tensor of the random bits of a row, where no field has this name.
+pub const DRAW: &str = "draw";
+
 /// Fields as tensors.
 #[derive(Debug)]
 pub struct FieldEncoder {
     layout: Layout,
     outputs: Vec<TensorSpec>,
-    /// First byte of each in a record, and its bytes.
-    places: Vec<(usize, usize)>,
+    /// First byte of each in a record, and its bytes; none for random bits.
+    places: Vec<Option<(usize, usize)>>,
 }
 
 impl FieldEncoder {
-    /// The tensors of the fields called `names`, in that order; of all that are numbers where none is named.
+    /// The tensors of the fields called `names`, in that order; of all that are numbers where none is named. [`DRAW`] is the
+    /// random bits of the row, where it is no field.
     ///
     /// Errors: `Missing` naming the fields that there are; `Unsupported` for texts and records, which are no tensors;
     /// `Corrupt` for a name twice.
     pub fn new(layout: &Layout, names: &[String]) -> Result<Self> {
-        let fields: Vec<&Field> = if names.is_empty() {
-            layout.fields().iter().filter(|field| element(field).is_ok()).collect()
+        let drawn = |name: &str| name == DRAW && layout.field(DRAW).is_none();
+        let fields: Vec<Option<&Field>> = if names.is_empty() {
+            layout.fields().iter().filter(|field| element(field).is_ok()).map(Some).collect()
         } else {
-            names.iter().map(|name| named(layout, name)).collect::<Result<_>>()?
+            let field = |name: &String| if drawn(name) { Ok(None) } else { named(layout, name).map(Some) };
+            names.iter().map(field).collect::<Result<_>>()?
         };
         if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
             return Err(Error::new(Kind::Corrupt, format!("the field `{}` is named twice", twice.1)));
         }
-        let spec = |field: &&Field| Ok(TensorSpec::new(&field.name, element(field)?, &field.shape));
+        let spec = |field: &Option<&Field>| match field {
+            Some(field) => Ok(TensorSpec::new(&field.name, element(field)?, &field.shape)),
+            None => Ok(TensorSpec::new(DRAW, Scalar::U64, &[])),
+        };
         let outputs: Vec<TensorSpec> = fields.iter().map(spec).collect::<Result<_>>()?;
         if outputs.is_empty() {
             return Err(Error::new(Kind::Empty, "no field of these records is a tensor"));
         }
-        let places = fields.iter().map(|field| (field.offset, field.bytes())).collect();
+        let places = fields.iter().map(|field| field.map(|field| (field.offset, field.bytes()))).collect();
         Ok(FieldEncoder { layout: layout.clone(), outputs, places })
     }
 
@@ -43,11 +52,14 @@ impl FieldEncoder {
     ///
     /// Errors: `Empty` without any; `Unsupported` for what is no declaration, with its form; as [`FieldEncoder::new`].
     pub fn declared(fields: &[String]) -> Result<Self> {
-        let fields = fields.iter().map(|field| declaration(field)).collect::<Result<Vec<_>>>()?;
+        let all = fields;
+        let fields = fields.iter().filter(|field| *field != DRAW).map(|field| declaration(field));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
         if fields.is_empty() {
             return Err(Error::new(Kind::Empty, format!("a stream cannot know its fields before it reads: {FORM}")));
         }
-        let names: Vec<String> = fields.iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let names: Vec<String> =
+            all.iter().map(|field| declaration(field).map_or(&**field, |(name, ..)| name).to_owned()).collect();
         let placed = fields.iter().map(|(name, scalar, shape)| (*name, *scalar, shape.as_slice()));
         FieldEncoder::new(&aligned(placed)?, &names)
     }
@@ -118,7 +130,7 @@ impl Encoder for FieldEncoder {
     /// No field is made up, and none is converted.
     fn fits(&self, records: &Layout) -> Result<()> {
         let unfit = |detail: String| Error::new(Kind::Unfit, detail);
-        for spec in &self.outputs {
+        for (spec, _) in self.outputs.iter().zip(&self.places).filter(|(_, place)| place.is_some()) {
             let found = named(records, &spec.name).map_err(|e| unfit(e.detail().to_owned()))?;
             if element(found).ok() != Some(spec.dtype) || found.shape != spec.row_shape {
                 let code = match &found.dtype {
@@ -135,14 +147,23 @@ impl Encoder for FieldEncoder {
         Ok(())
     }
 
+    fn draws(&self) -> bool {
+        self.places.contains(&None)
+    }
+
     fn outputs(&self) -> &[TensorSpec] {
         &self.outputs
     }
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
-        for ((offset, bytes), out) in self.places.iter().zip(out) {
+        for (place, out) in self.places.iter().zip(out) {
             for (i, row) in rows.iter().enumerate() {
-                out[i * bytes..][..*bytes].copy_from_slice(&row.record[*offset..][..*bytes]);
+                match place {
+                    Some((offset, bytes)) => {
+                        out[i * bytes..][..*bytes].copy_from_slice(&row.record[*offset..][..*bytes]);
+                    }
+                    None => out[i * 8..][..8].copy_from_slice(&row.bits.to_le_bytes()),
+                }
             }
         }
         Ok(())
@@ -168,6 +189,18 @@ mod tests {
         let (mut acts, mut obs) = ([0; 4], [0; 4]);
         chosen.encode(&rows, &mut [&mut acts[..], &mut obs[..]]).unwrap();
         assert_eq!((acts, obs), ([3, 4, 7, 8], [1, 2, 5, 6]));
+        let drawing = FieldEncoder::new(&layout, &["draw".to_owned(), "acts".to_owned()]).unwrap();
+        assert!(drawing.draws() && !chosen.draws());
+        let (mut draw, mut acts) = ([0; 16], [0; 4]);
+        let rows = [Row { bits: u64::MAX, ..rows[0] }, Row { bits: 5, ..rows[1] }];
+        drawing.encode(&rows, &mut [&mut draw[..], &mut acts[..]]).unwrap();
+        assert_eq!(
+            (draw[..8].to_vec(), draw[8..].to_vec(), acts),
+            (vec![255; 8], 5u64.to_le_bytes().to_vec(), [3, 4, 7, 8])
+        );
+        let declared = FieldEncoder::declared(&["acts:i16".to_owned(), "draw".to_owned()]).unwrap();
+        assert_eq!(declared.outputs().iter().map(|spec| &*spec.name).collect::<Vec<_>>(), ["acts", "draw"]);
+        assert!(declared.fits(&layout).is_ok());
         for (name, kind, says) in [("rews", Kind::Missing, "obs, name, acts"), ("name", Kind::Unsupported, "name")] {
             let e = FieldEncoder::new(&layout, &[name.to_owned()]).unwrap_err();
             assert!(e.kind() == kind && e.detail().contains(says), "{e}");

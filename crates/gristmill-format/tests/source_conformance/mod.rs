@@ -169,6 +169,18 @@ fn a_chunk_file_of_packed_trajectories() {
 }
 
 #[test]
+fn a_file_of_records() {
+    let (file, chunks) = crate::records::file();
+    conform(&Case::new("games-000000.records", Format::Records, file, chunks, open));
+}
+
+#[test]
+fn a_chunk_file_of_records() {
+    let (file, chunks) = crate::records::chunk_file();
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));
+}
+
+#[test]
 fn a_log_of_steps() {
     let step = |i: u32| {
         format!(

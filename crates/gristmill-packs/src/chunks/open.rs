@@ -224,6 +224,15 @@ impl ChunkPack {
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
     }
 
+    /// The stored bytes of game `i`, held against their checksum.
+    ///
+    /// Errors, with the place: `Corrupt`; `Missing` for one that does not exist.
+    pub fn stored(&self, game: u64) -> FormatResult<&[u8]> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        file.game(within)
+    }
+
     /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
     pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
