@@ -172,7 +172,7 @@ def test_a_stream_takes_files_and_packs_by_declared_fields(tmp_path: Path) -> No
 def test_tables_become_packs(tmp_path: Path) -> None:
     rows = np.concatenate([game(i) for i in range(9)])
     which = np.concatenate([np.full(len(game(i)), i) for i in range(9)])
-    arrays = {name: rows[name] for name in ROW.names or ()}
+    arrays: dict[str, Any] = {name: rows[name] for name in ROW.names or ()}
     np.savez(tmp_path / "x.npz", game_id=which, **arrays)
     with open(tmp_path / "x.jsonl", "w") as file:
         for k, record in enumerate(rows):

@@ -1,23 +1,23 @@
 //! Body for files of records and packed games: what is read comes back, and is refused with its place.
 
 use gristmill_format::records::pack::{PackedGame, pack};
-use gristmill_format::records::{RecordFile, Spec, log};
+use gristmill_format::records::{RecordFile, Schema, log};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
 /// A file of records is its games, one by one; a packed game is what was packed.
 pub fn records(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
-        && let Ok(spec) = Spec::parse(text)
+        && let Ok(schema) = Schema::parse(text)
     {
-        assert!(Spec::parse(spec.text()).expect("its own text") == spec);
-        let records = vec![0; spec.layout().size()];
-        assert!(spec.values(&records, "").expect("no facts").len() == spec.names().count());
+        assert!(Schema::parse(schema.text()).expect("its own text") == schema);
+        let records = vec![0; schema.layout().size()];
+        assert!(schema.values(&records, "").expect("no facts").len() == schema.names().count());
     }
     if let Ok(game) = PackedGame::new(data) {
-        let _ = game.parse().and_then(|spec| spec.facts(game.facts).map(drop));
+        let _ = game.parse().and_then(|schema| schema.facts(game.facts).map(drop));
     }
     let Ok(file) = RecordFile::open("fuzz.records", data) else { return };
-    let (mut stored, mut chunk, mut again) = (Vec::new(), Chunk::default(), log::begin(file.spec()));
+    let (mut stored, mut chunk, mut again) = (Vec::new(), Chunk::default(), log::begin(file.schema()));
     let limits = Limits { max_chunk_bytes: 1 << 20 };
     for i in 0..file.len() {
         let (span, _) = file.locate(i).expect("a game that there is");
@@ -27,7 +27,7 @@ pub fn records(data: &[u8]) {
         }
         assert!(Some(chunk.frames) == file.frames(i));
         let facts = chunk.said("facts").unwrap_or_default().to_owned();
-        let entry = log::entry(file.spec(), chunk.records(), &facts).expect("a game that was read");
+        let entry = log::entry(file.schema(), chunk.records(), &facts).expect("a game that was read");
         assert!(entry == stored, "a game changes");
         again.extend_from_slice(&entry);
         let mut packed = Vec::new();

@@ -204,7 +204,6 @@ _BEGIN = [
     "StageConfig",
     "StepLoader",
     "Trajectories",
-    "Writer",
     "checksum",
     "convert",
     "generate",

@@ -31,6 +31,9 @@ const DEPTH: u32 = 6;
 /// Commands that take the user's own arrays, whose names `--fields` gives.
 const OF_ARRAYS: [&str; 5] = ["convert", "inspect", "verify", "stats", "pack"];
 
+/// Options of `pack` for tables of the user's own games.
+const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
+
 /// Endings of files that no reader of the engine's has.
 const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
 
@@ -65,15 +68,27 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
         [verb, rest @ ..] if ["inspect", "verify", "stats"].iter().any(|known| verb == *known) => {
             rest.iter().any(|word| is_minari(Path::new(word)) || is_arrays(Path::new(word)))
         }
+        [verb, rest @ ..] if verb == "pack" && rest.iter().any(|word| is_of_games(word)) => true,
         [verb, rest @ ..] if verb == "pack" => {
             let given = rest.windows(2).filter(|pair| pair[0] == "--input").map(|pair| Path::new(&pair[1]));
             let joined = rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--input=")).map(Path::new);
             let mut named = given.chain(joined).peekable();
             let input = if named.peek().is_none() { first_place(rest) } else { None };
-            named.chain(input).any(|input| is_arrays(input) || holds_minari(input, DEPTH))
+            named.chain(input).any(|input| is_lines(input) || is_arrays(input) || holds_minari(input, DEPTH))
         }
         _ => false,
     }
+}
+
+/// Whether a word is an option for tables of the user's own games.
+fn is_of_games(word: &OsStr) -> bool {
+    let name = word.to_str().map(|word| word.split_once('=').map_or(word, |(name, _)| name));
+    name.is_some_and(|name| OF_GAMES.contains(&name))
+}
+
+/// Whether a path is a table of JSON, a row in each line.
+fn is_lines(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".jsonl") && path.is_file()
 }
 
 /// The words with the command first: options that every command has may stand before it.
@@ -262,6 +277,8 @@ mod tests {
             "install-lczero venv --undo".to_owned(),
             "install-lczero".to_owned(),
             "describe pack --parquet".to_owned(),
+            "pack rows.npz a --game match".to_owned(),
+            "pack rows.npz a --columns=result=last:value".to_owned(),
             "convert a b --to minari-hdf5".to_owned(),
             "convert --to=parquet a b".to_owned(),
             format!("convert {set} a.tar"),

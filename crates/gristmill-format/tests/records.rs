@@ -4,14 +4,14 @@
 use gristmill_format::Kind;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::records::pack::{self, CODEC, FORM, PackedGame, pack};
-use gristmill_format::records::{RecordFile, Spec, log};
+use gristmill_format::records::{RecordFile, Schema, log};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
 /// A byte and a number, with a fact.
-const SPEC: &str = r#"{"layout":"[('a', '|u1'), ('b', '<i2')]","identity":["a"],"columns":[["last_b","last","b"]],"facts":[["who","text"]]}"#;
+const SCHEMA: &str = r#"{"layout":"[('a', '|u1'), ('b', '<i2')]","identity":["a"],"columns":[["last_b","last","b"]],"facts":[["who","text"]]}"#;
 
-pub(crate) fn spec() -> Spec {
-    Spec::parse(SPEC).unwrap()
+pub(crate) fn schema() -> Schema {
+    Schema::parse(SCHEMA).unwrap()
 }
 
 fn games() -> Vec<Vec<u8>> {
@@ -20,10 +20,10 @@ fn games() -> Vec<Vec<u8>> {
 
 /// A file, and the records of its games.
 pub(crate) fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
-    let mut file = log::begin(&spec());
+    let mut file = log::begin(&schema());
     for (i, records) in games().iter().enumerate() {
         let facts = if i == 1 { String::new() } else { format!("[\"player {i}\"]") };
-        file.extend(log::entry(&spec(), records, &facts).unwrap());
+        file.extend(log::entry(&schema(), records, &facts).unwrap());
     }
     (file, games())
 }
@@ -58,18 +58,18 @@ pub(crate) fn chunk_file() -> (Vec<u8>, Vec<Vec<u8>>) {
 #[test]
 fn golden_bytes() {
     let (file, _) = file();
-    let spec = spec();
-    assert_eq!(spec.text(), SPEC);
-    let expected = [b"GMRECS\0\x01", &[SPEC.len() as u8, 0, 0, 0, 0, 0, 0, 0][..]].concat();
+    let schema = schema();
+    assert_eq!(schema.text(), SCHEMA);
+    let expected = [b"GMRECS\0\x01", &[SCHEMA.len() as u8, 0, 0, 0, 0, 0, 0, 0][..]].concat();
     assert_eq!(file[..16], expected);
-    let first = &file[log::FIXED + SPEC.len()..];
+    let first = &file[log::FIXED + SCHEMA.len()..];
     assert_eq!(first[..8], [2, 0, 0, 0, 12, 0, 0, 0]);
     assert_eq!(&first[16..34], b"[\"player 0\"]\x01\x02\x03\x04\x05\x06");
     let mut packed = Vec::new();
     pack(&decoded(&file).0[0], &mut packed).unwrap();
-    assert_eq!(packed[..16], [FORM, 0, 0, 0, 2, 0, 0, 0, SPEC.len() as u8, 0, 0, 0, 12, 0, 0, 0]);
+    assert_eq!(packed[..16], [FORM, 0, 0, 0, 2, 0, 0, 0, SCHEMA.len() as u8, 0, 0, 0, 12, 0, 0, 0]);
     let game = PackedGame::new(&packed).unwrap();
-    assert_eq!((game.frames, game.spec, game.facts, game.records), (2, SPEC, "[\"player 0\"]", &games()[0][..]));
+    assert_eq!((game.frames, game.schema, game.facts, game.records), (2, SCHEMA, "[\"player 0\"]", &games()[0][..]));
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn the_page_has_every_number_and_name() {
         (log::FIXED, log::ENTRY, pack::FIXED, log::MAGIC, CODEC),
         (24, 16, 16, *b"GMRECS\0\x01", *b"records\x01")
     );
-    assert_eq!((log::MOST_GAME, gristmill_format::records::spec::MOST_TEXT), (1 << 30, 1 << 20));
+    assert_eq!((log::MOST_GAME, gristmill_format::records::schema::MOST_TEXT), (1 << 30, 1 << 20));
 }
 
 #[test]
 fn a_cut_keeps_the_games_before_it_and_a_changed_byte_loses_one() {
     let (file, games) = file();
-    let start = log::FIXED + SPEC.len();
+    let start = log::FIXED + SCHEMA.len();
     let mut ends = vec![start];
     let source = RecordFile::open("x.records", &file[..]).unwrap();
     ends.extend((0..3).map(|i| source.locate(i).map(|(span, _)| (span.offset + span.len) as usize).unwrap()));
@@ -122,7 +122,7 @@ fn a_cut_keeps_the_games_before_it_and_a_changed_byte_loses_one() {
 
 #[test]
 fn hostile_sizes_are_refused_before_anything_is_allocated() {
-    let begun = log::begin(&spec());
+    let begun = log::begin(&schema());
     let with = |frames: u32, facts: u32| {
         let entry = [frames.to_le_bytes(), facts.to_le_bytes(), [0; 4], [0; 4]].concat();
         decoded(&[begun.clone(), entry, vec![0; 64]].concat()).1.join("; ")
@@ -151,7 +151,7 @@ fn write_seeds() {
     for (name, bytes) in [
         ("whole", &whole[..]),
         ("cut", &whole[..whole.len() - 5]),
-        ("spec", SPEC.as_bytes()),
+        ("schema", SCHEMA.as_bytes()),
         ("packed", &packed),
         ("zeros", &zeros),
     ] {

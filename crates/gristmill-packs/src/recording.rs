@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gristmill_format::records::log::{ENDING, begin, entry};
-use gristmill_format::records::{RecordFile, Spec};
+use gristmill_format::records::{RecordFile, Schema};
 use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error as FormatError, Kind};
 use gristmill_runtime::error::{Error, Result};
@@ -24,7 +24,7 @@ pub const FILE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct GameWriter {
     folder: PathBuf,
-    spec: Spec,
+    schema: Schema,
     file_bytes: u64,
     open: Option<Open>,
     adopted: u64,
@@ -43,17 +43,17 @@ struct Open {
 }
 
 impl GameWriter {
-    /// Opens a folder, which is made where it does not exist, for games of `spec`. A file of more than `file_bytes` is put in
+    /// Opens a folder, which is made where it does not exist, for games of `schema`. A file of more than `file_bytes` is put in
     /// place, and the next one begun. What killed writers left is put in place first.
     ///
     /// Errors: `Path`; `Config` in `file_bytes`.
-    pub fn open(folder: &Path, spec: Spec, file_bytes: u64) -> Result<Self> {
+    pub fn open(folder: &Path, schema: Schema, file_bytes: u64) -> Result<Self> {
         if file_bytes == 0 {
             return Err(Error::config("file_bytes", "expected at least one byte"));
         }
         fs::create_dir_all(folder).map_err(|e| Error::path(folder, &e))?;
         let adopted = adopt(folder)?;
-        Ok(GameWriter { folder: folder.to_owned(), spec, file_bytes, open: None, adopted })
+        Ok(GameWriter { folder: folder.to_owned(), schema, file_bytes, open: None, adopted })
     }
 
     /// How many games of killed writers were put in place when it was opened.
@@ -66,13 +66,13 @@ impl GameWriter {
     ///
     /// Errors: `Format` as [`entry`]; `Path`.
     pub fn write(&mut self, records: &[u8], facts: &str) -> Result<()> {
-        let bytes = entry(&self.spec, records, facts)?;
+        let bytes = entry(&self.schema, records, facts)?;
         if self.open.as_ref().is_some_and(|open| open.process != std::process::id()) {
             self.open = None;
         }
         let open = match &mut self.open {
             Some(open) => open,
-            none => none.insert(Open::begin(&self.folder, &self.spec)?),
+            none => none.insert(Open::begin(&self.folder, &self.schema)?),
         };
         if let Err(e) = open.append(&bytes) {
             // Where not even that can be undone, what is whole stays, and the next writer puts it in place.
@@ -109,7 +109,7 @@ impl Drop for GameWriter {
 
 impl Open {
     /// Begins the next file of a folder under a name that no other writer has.
-    fn begin(folder: &Path, spec: &Spec) -> Result<Self> {
+    fn begin(folder: &Path, schema: &Schema) -> Result<Self> {
         let mut number = next(folder)?;
         loop {
             let name = format!("{GAMES}{number:06}{ENDING}");
@@ -129,7 +129,7 @@ impl Open {
                 fs::remove_file(&path).map_err(refuse)?;
                 continue;
             }
-            let bytes = begin(spec);
+            let bytes = begin(schema);
             file.write_all(&bytes).map_err(refuse)?;
             let (whole, process) = (bytes.len() as u64, std::process::id());
             return Ok(Open { file, path, target, whole, process });
@@ -212,7 +212,7 @@ fn taken_up(file: &File, path: &Path, target: &Path) -> Result<u64> {
     let from = open_file(path)?;
     let found = match RecordFile::open("", &*from) {
         Ok(found) => found,
-        // Games come after the specification: there is none.
+        // Games come after the schema: there is none.
         Err(e) if matches!(e.kind(), Kind::Truncated | Kind::UnknownFormat) && from.len().map_err(named)? < 1 << 20 => {
             return fs::remove_file(path).map_err(refuse).map(|()| 0);
         }
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use gristmill_format::source::{Chunk, read_span};
 
-    const SPEC: &str = r#"{"layout": "[('a', '<u4')]", "facts": [["who", "text"]]}"#;
+    const SCHEMA: &str = r#"{"layout": "[('a', '<u4')]", "facts": [["who", "text"]]}"#;
 
     fn games(folder: &Path) -> Vec<(Vec<u8>, String)> {
         let mut found = Vec::new();
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn writers_at_once_lose_nothing_and_files_appear_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || GameWriter::open(folder.path(), Spec::parse(SPEC).unwrap(), 400).unwrap();
+        let open = || GameWriter::open(folder.path(), Schema::parse(SCHEMA).unwrap(), 400).unwrap();
         let mut writers = [open(), open(), open()];
         for i in 0..60 {
             writers[i as usize % 3].write(&game(i), &format!("[\"{i}\"]")).unwrap();
@@ -292,17 +292,17 @@ mod tests {
 
     #[test]
     fn a_file_that_was_cut_at_any_byte_keeps_its_whole_games() {
-        let spec = Spec::parse(SPEC).unwrap();
-        let (mut bytes, mut ends) = (begin(&spec), Vec::new());
+        let schema = Schema::parse(SCHEMA).unwrap();
+        let (mut bytes, mut ends) = (begin(&schema), Vec::new());
         for i in 0..4 {
             ends.push(bytes.len());
-            bytes.extend(entry(&spec, &game(i), "").unwrap());
+            bytes.extend(entry(&schema, &game(i), "").unwrap());
         }
         for cut in 0..=bytes.len() {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(".games-000007.records"), &bytes[..cut]).unwrap();
             let whole = ends.iter().skip(1).chain([&bytes.len()]).filter(|end| **end <= cut).count();
-            let mut writer = GameWriter::open(folder.path(), spec.clone(), FILE_BYTES).unwrap();
+            let mut writer = GameWriter::open(folder.path(), schema.clone(), FILE_BYTES).unwrap();
             assert_eq!(writer.adopted(), whole as u64, "{cut}");
             writer.write(&game(9), "").unwrap();
             writer.finish().unwrap();

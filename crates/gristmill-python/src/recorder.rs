@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::recorder::{Recorder as Recording, RecorderOptions};
 use gristmill_engine::recording::GameWriter as Writing;
-use gristmill_format::records::Spec;
+use gristmill_format::records::Schema;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -143,8 +143,8 @@ pub(crate) struct GameWriter(Open<Writing>);
 #[pymethods]
 impl GameWriter {
     #[new]
-    fn new(py: Python<'_>, folder: PathBuf, spec: &str, file_bytes: u64) -> Result<Self, Fault> {
-        py.detach(|| Ok(GameWriter(Open::new(Writing::open(&folder, Spec::parse(spec)?, file_bytes)?))))
+    fn new(py: Python<'_>, folder: PathBuf, schema: &str, file_bytes: u64) -> Result<Self, Fault> {
+        py.detach(|| Ok(GameWriter(Open::new(Writing::open(&folder, Schema::parse(schema)?, file_bytes)?))))
     }
 
     /// Games of killed writers that were put in place.

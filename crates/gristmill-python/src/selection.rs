@@ -201,13 +201,13 @@ impl Selection {
     }
 
     /// What the records of a pack of such are, as JSON; none of any other pack.
-    fn specification(&self, py: Python<'_>) -> Result<Option<String>, Fault> {
+    fn schema(&self, py: Python<'_>) -> Result<Option<String>, Fault> {
         py.detach(|| {
             let Some(pack) = self.0.pack().as_a::<ChunkPack>().filter(|pack| pack.codec().name() == records::KIND)
             else {
                 return Ok(None);
             };
-            Ok(Some(PackedGame::new(pack.stored(0)?)?.spec.to_owned()))
+            Ok(Some(PackedGame::new(pack.stored(0)?)?.schema.to_owned()))
         })
     }
 

@@ -1,4 +1,4 @@
-"""`pack`: Minari data sets, and arrays of one's own, into a pack of trajectories."""
+"""`pack`: Minari data sets, arrays of one's own and tables of one's own games into a pack."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from gristmill.command.options import Told, Verbs, takes_fields, verb, whole
+from gristmill.command.options import Told, Verbs, fields, takes_fields, verb, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari.packing import data_sets
 from gristmill.demos.own.opening import is_own
 from gristmill.errors import ConfigError
 from gristmill.jobs.packing import pack
+from gristmill.jobs.packing_records import is_table
 
 _EXAMPLES = """\
 examples:
   gristmill pack ~/.minari/datasets/D4RL/door/human-v2 door
   gristmill pack ~/.minari/datasets/D4RL all --append
   gristmill pack mine.hdf5 mine --fields obs=states,acts=actions
+  gristmill pack rows.npz games --game match --columns result=last:value --identity board
 
 Each data set is written as shards beside the pack meanwhile. Records of another layout than the first are left out,
 and told."""
@@ -36,6 +38,13 @@ def add_to(verbs: Verbs) -> None:
     parser.add_argument("--input", help=argparse.SUPPRESS)
     parser.add_argument("--output", help=argparse.SUPPRESS)
     takes_fields(parser)
+    own = "of a table of one's own games (.npz, .jsonl, Parquet): "
+    says = own + "columns of the pack, such as result=last:value"
+    parser.add_argument("--columns", metavar="NAME=HOW:FIELD,...", type=fields, help=says)
+    says = own + "columns that are the same in all rows of a game: elo=int,who=str"
+    parser.add_argument("--facts", metavar="NAME=TYPE,...", type=fields, help=says)
+    parser.add_argument("--identity", metavar="FIELD,...", help=own + "fields by which duplicates are found")
+    parser.add_argument("--game", metavar="NAME", help=own + "the column that says of which game a row is")
     parser.add_argument("--append", action="store_true", help="add trajectories that the pack lacks")
     parser.add_argument("--resume", action="store_true", help="resume a job that was interrupted")
     parser.add_argument("--shard-rows", metavar="N", type=whole(1), help="steps in each file")
@@ -56,7 +65,14 @@ def _run(args: argparse.Namespace) -> Told:
     if source is None or output is None or said:
         expected = "expected the folder of the data sets and that of the pack: gristmill pack IN OUT"
         raise ConfigError(expected, field="places")
-    if args.fields is None and not is_own(source) and not data_sets(source):
+    own = {
+        "columns": args.columns,
+        "facts": None if args.facts is None else {name: _type(word) for name, word in args.facts.items()},
+        "identity": None if args.identity is None else args.identity.split(","),
+        "game": args.game,
+    }
+    of_records = any(value is not None for value in own.values()) or is_table(source)
+    if args.fields is None and not of_records and not is_own(source) and not data_sets(source):
         message = f"{source}: no Minari data set, no arrays; the gristmill command itself packs other data"
         raise ConfigError(message, field="input")
     with Progress("trajectories", args.chatty) as progress:
@@ -70,6 +86,7 @@ def _run(args: argparse.Namespace) -> Told:
             dry_run=args.dry_run,
             progress=progress,
             fields=args.fields,
+            **own,
         )
     left_out = sum(one.kind != "duplicate" for one in done.skipped)
     if left_out and not (args.skip_bad or done.dry_run):
@@ -78,5 +95,14 @@ def _run(args: argparse.Namespace) -> Told:
     lines = [f"left out: {one.file}: {one.kind}: {one.detail}" for one in done.skipped]
     hold = "would hold" if done.dry_run else "holds"
     known = f", {done.known} were there before" if done.known else ""
-    lines.append(f"{done.pack} {hold} {done.runs} trajectories of {done.rows} steps{known}")
+    what = ("games", "rows") if of_records else ("trajectories", "steps")
+    lines.append(f"{done.pack} {hold} {done.runs} {what[0]} of {done.rows} {what[1]}{known}")
     return asdict(done), "\n".join(lines)
+
+
+def _type(word: str) -> type:
+    """The type of a fact."""
+    types = {"int": int, "float": float, "str": str, "bool": bool}
+    if word not in types:
+        raise ConfigError(f"--facts: {word!r}; expected one of {', '.join(types)}", field="facts")
+    return types[word]

@@ -258,7 +258,8 @@ def _is_of_records(source: Any, own: Mapping[str, Any], fields: Mapping[str, str
         if given and source.kind != "records":
             raise ConfigError(f"`{given[0]}` goes with games of one's own, these are of {source.kind}", field=given[0])
         return source.kind == "records"
-    return bool(given) or isinstance(source, list | tuple | Iterator)
+    arrow = hasattr(source, "__arrow_c_stream__")
+    return bool(given) or (isinstance(source, list | tuple | Iterator) and not arrow)
 
 
 def _packed_rows(folder: str, options: dict[str, Any]) -> Packed:

@@ -97,7 +97,7 @@ def _again(pack: Games, about: Mapping[str, Any]) -> tuple[Layout, dict[str, Any
         raise ConfigError(
             "a pack of records says itself what it has; leave columns, facts, identity out", field="input"
         )
-    said = json.loads(pack._compiled.specification() or "{}")
+    said = json.loads(pack._compiled.schema() or "{}")
     types = {"int": int, "real": float, "text": str}
     facts = {name: types[sort] for name, sort in said["facts"]}
     columns = {name: f"{how}:{field}" for name, how, field in said["columns"]}

@@ -61,7 +61,7 @@ class Records:
             if kind not in _SORTS:
                 raise TypeError(f"facts: {name!r} is {kind!r}; expected int, float, str or bool")
         named_columns = columns.items() if isinstance(columns, Mapping) else [(name, name) for name in columns]
-        #: The specification as JSON, as files have it.
+        #: The schema as JSON, as files have it.
         self.text = json.dumps(
             {
                 "layout": Layout.from_dtype(self.dtype).descr,

@@ -1,5 +1,5 @@
-//! A `.records` file: a specification, then games one after another, each with its checksum -> chunks.
-//! A file that was cut keeps the games before the cut; what is wrong behind them is a fault of the file.
+//! A `.records` file: a schema, then games one after another, each with its checksum -> chunks.
+//! A file that was cut keeps the games before the cut; what is wrong after them is a fault of the file.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::spec::{MOST_TEXT, Spec};
-use super::{FACTS, KIND, SPEC};
+use super::schema::{MOST_TEXT, Schema};
+use super::{FACTS, KIND, SCHEMA};
 
 /// How sources call themselves.
 pub const FORMAT: &str = "records";
@@ -18,7 +18,7 @@ pub const ENDING: &str = ".records";
 /// What a file begins with.
 pub const MAGIC: [u8; 8] = *b"GMRECS\0\x01";
 
-/// Bytes before the specification, and before the facts of a game.
+/// Bytes before the schema, and before the facts of a game.
 pub const FIXED: usize = 24;
 /// See [`FIXED`].
 pub const ENTRY: usize = 16;
@@ -30,8 +30,8 @@ pub const MOST_GAME: usize = 1 << 30;
 const WINDOW: usize = 4 << 10;
 
 /// What a file of such records begins with.
-pub fn begin(spec: &Spec) -> Vec<u8> {
-    let text = spec.text().as_bytes();
+pub fn begin(schema: &Schema) -> Vec<u8> {
+    let text = schema.text().as_bytes();
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&(text.len() as u32).to_le_bytes());
     out.extend_from_slice(&[0; 4]);
@@ -42,10 +42,10 @@ pub fn begin(spec: &Spec) -> Vec<u8> {
 
 /// A game as it follows in the file: `facts` is JSON, or empty.
 ///
-/// Errors: as [`Spec::count`] and [`Spec::facts`]; `TooLarge` beyond [`MOST_GAME`].
-pub fn entry(spec: &Spec, records: &[u8], facts: &str) -> Result<Vec<u8>> {
-    let frames = spec.count(records)?;
-    spec.facts(facts)?;
+/// Errors: as [`Schema::count`] and [`Schema::facts`]; `TooLarge` beyond [`MOST_GAME`].
+pub fn entry(schema: &Schema, records: &[u8], facts: &str) -> Result<Vec<u8>> {
+    let frames = schema.count(records)?;
+    schema.facts(facts)?;
     if records.len() > MOST_GAME {
         return Err(Error::new(Kind::TooLarge, format!("a game of {} bytes; the bound is {MOST_GAME}", records.len())));
     }
@@ -77,9 +77,9 @@ struct Place {
 #[derive(Debug)]
 pub struct RecordFile {
     description: Description,
-    spec: Arc<Spec>,
+    schema: Arc<Schema>,
     games: Vec<Place>,
-    /// The first byte behind the last whole game.
+    /// The first byte after the last whole game.
     end: u64,
     faults: Vec<Error>,
 }
@@ -87,8 +87,8 @@ pub struct RecordFile {
 impl RecordFile {
     /// The games of the file called `key` (without directory). No game is read.
     ///
-    /// Errors, with the byte: `UnknownFormat`; `Truncated` where not even the specification is whole; `Corrupt`; as
-    /// [`Spec::parse`]; `Io`.
+    /// Errors, with the byte: `UnknownFormat`; `Truncated` where not even the schema is whole; `Corrupt`; as
+    /// [`Schema::parse`]; `Io`.
     pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
         let len = from.len()?;
         let mut bytes = Vec::new();
@@ -96,11 +96,11 @@ impl RecordFile {
         if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) || bytes.is_empty() {
             return Err(Error::new(Kind::UnknownFormat, "this is no file of records").at_byte(0));
         }
-        let cut = || Error::new(Kind::Truncated, "the file ends in its specification").at_byte(len);
+        let cut = || Error::new(Kind::Truncated, "the file ends in its schema").at_byte(len);
         let fixed: [u8; FIXED] = bytes.as_slice().try_into().map_err(|_| cut())?;
         let text = u64::from(word(&fixed, 8));
         if text > MOST_TEXT as u64 {
-            let detail = format!("a specification of {text} bytes; the bound is {MOST_TEXT}");
+            let detail = format!("a schema of {text} bytes; the bound is {MOST_TEXT}");
             return Err(Error::new(Kind::TooLarge, detail).at_byte(8));
         }
         let start = FIXED as u64 + text;
@@ -110,19 +110,19 @@ impl RecordFile {
         read_span(from, Span { offset: FIXED as u64, len: text }, text, &mut bytes)?;
         let corrupt = |detail: &str| Error::new(Kind::Corrupt, detail).at_byte(FIXED as u64);
         if xxh3_64(&bytes).to_le_bytes() != fixed[16..] {
-            return Err(corrupt("the specification does not have its checksum"));
+            return Err(corrupt("the schema does not have its checksum"));
         }
-        let text = std::str::from_utf8(&bytes).map_err(|_| corrupt("the specification is no UTF-8"))?;
-        let spec = Arc::new(Spec::parse(text).map_err(|e| e.at_byte(FIXED as u64))?);
+        let text = std::str::from_utf8(&bytes).map_err(|_| corrupt("the schema is no UTF-8"))?;
+        let schema = Arc::new(Schema::parse(text).map_err(|e| e.at_byte(FIXED as u64))?);
         let description = Description { key: key.into(), format: FORMAT, kind: KIND };
-        let mut file = RecordFile { description, spec, games: Vec::new(), end: start, faults: Vec::new() };
+        let mut file = RecordFile { description, schema, games: Vec::new(), end: start, faults: Vec::new() };
         file.walk(from, len)?;
         Ok(file)
     }
 
     /// Notes where games lie, up to the end or to the first that is not whole.
     fn walk(&mut self, from: &(impl ReadAt + ?Sized), len: u64) -> Result<()> {
-        let (size, mut window, mut base) = (self.spec.layout().size() as u64, Vec::new(), 0);
+        let (size, mut window, mut base) = (self.schema.layout().size() as u64, Vec::new(), 0);
         while self.end < len {
             let at = self.end;
             let left = len - at;
@@ -145,7 +145,7 @@ impl RecordFile {
             let records = u64::from(frames) * size;
             if frames == 0 || facts as usize > MOST_TEXT || records > MOST_GAME as u64 {
                 let detail = format!(
-                    "game {before} says {frames} rows and {facts} bytes of facts, which cannot be; those behind it are not found"
+                    "game {before} says {frames} rows and {facts} bytes of facts, which cannot be; those after it are not found"
                 );
                 self.faults.push(fault(Kind::Corrupt, detail));
                 break;
@@ -162,8 +162,8 @@ impl RecordFile {
     }
 
     /// What its records are.
-    pub fn spec(&self) -> &Arc<Spec> {
-        &self.spec
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     /// Where a file is to be cut whose writer was killed: before a game that is not whole; none where the last one is.
@@ -181,7 +181,7 @@ impl RecordFile {
 
     fn span(&self, i: usize) -> Span {
         let game = self.games[i];
-        let len = ENTRY as u64 + u64::from(game.facts) + u64::from(game.frames) * self.spec.layout().size() as u64;
+        let len = ENTRY as u64 + u64::from(game.facts) + u64::from(game.frames) * self.schema.layout().size() as u64;
         Span { offset: game.offset, len }
     }
 
@@ -195,7 +195,7 @@ impl RecordFile {
         }
         let (facts, records) = body.split_at(facts);
         let facts = std::str::from_utf8(facts).map_err(|_| Error::new(Kind::Corrupt, "facts that are no UTF-8"))?;
-        self.spec.facts(facts)?;
+        self.schema.facts(facts)?;
         Ok((facts, records))
     }
 }
@@ -234,19 +234,19 @@ impl ChunkSource for RecordFile {
         };
         let named = |e: Error| e.in_chunk(i).at_byte(game.offset);
         let room =
-            check_room(game.frames as usize, self.spec.layout().size(), limits.max_chunk_bytes).map_err(named)?;
+            check_room(game.frames as usize, self.schema.layout().size(), limits.max_chunk_bytes).map_err(named)?;
         let (facts, records) = self.checked(i, bytes).map_err(named)?;
         out.bytes.reserve_exact(room);
         out.bytes.extend_from_slice(records);
-        (out.layout, out.frames) = (Some(Arc::clone(self.spec.layout())), game.frames as usize);
-        out.said = said(self.spec.text(), facts);
+        (out.layout, out.frames) = (Some(Arc::clone(self.schema.layout())), game.frames as usize);
+        out.said = said(self.schema.text(), facts);
         Ok(())
     }
 }
 
 /// What chunks say beside their records.
-pub(super) fn said(spec: &str, facts: &str) -> Vec<(String, String)> {
-    vec![(SPEC.to_owned(), spec.to_owned()), (FACTS.to_owned(), facts.to_owned())]
+pub(super) fn said(schema: &str, facts: &str) -> Vec<(String, String)> {
+    vec![(SCHEMA.to_owned(), schema.to_owned()), (FACTS.to_owned(), facts.to_owned())]
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -3,15 +3,15 @@
 
 pub mod log;
 pub mod pack;
-pub mod spec;
+pub mod schema;
 
 pub use log::RecordFile;
-pub use spec::{Fact, Spec};
+pub use schema::{Fact, Schema};
 
 /// What sources of such records say that their frames are of.
 pub const KIND: &str = "records";
 
-/// By what name a chunk says its specification, and its facts as JSON.
-pub const SPEC: &str = "specification";
-/// See [`SPEC`].
+/// By what name a chunk says its schema, and its facts as JSON.
+pub const SCHEMA: &str = "schema";
+/// See [`SCHEMA`].
 pub const FACTS: &str = "facts";

@@ -1,4 +1,4 @@
-//! Games of records in a chunk file: each with its specification and facts before its records, which lie as they are.
+//! Games of records in a chunk file: each with its schema and facts before its records, which lie as they are.
 //! Any record lies at a place that its number gives; nothing is unpacked.
 
 use std::ops::Range;
@@ -10,8 +10,8 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::{Chunk, Limits};
 
 use super::log::{MOST_GAME, said};
-use super::spec::{MOST_TEXT, Spec};
-use super::{FACTS, KIND, SPEC};
+use super::schema::{MOST_TEXT, Schema};
+use super::{FACTS, KIND, SCHEMA};
 
 /// What a chunk file of records says that it holds.
 pub const CODEC: Codec = *b"records\x01";
@@ -22,7 +22,7 @@ pub const PACKED: &str = "records.chunks";
 /// The form that is written, and the only one that is read.
 pub const FORM: u8 = 1;
 
-/// Bytes before the specification.
+/// Bytes before the schema.
 pub const FIXED: usize = 16;
 
 /// A chunk file of records.
@@ -37,8 +37,8 @@ pub struct Records;
 pub struct PackedGame<'a> {
     /// How many records it has, at least one.
     pub frames: usize,
-    /// The text of its specification.
-    pub spec: &'a str,
+    /// The text of its schema.
+    pub schema: &'a str,
     /// Its facts: JSON, or empty.
     pub facts: &'a str,
     /// Its records, back to back.
@@ -66,26 +66,26 @@ impl<'a> PackedGame<'a> {
         };
         let (frames, facts) = (word(4), FIXED.saturating_add(word(8)));
         let records = facts.saturating_add(word(12));
-        let (spec, facts) = (text(FIXED..facts)?, text(facts..records)?);
+        let (schema, facts) = (text(FIXED..facts)?, text(facts..records)?);
         let records = bytes.get(records..).ok_or_else(cut)?;
         if frames == 0 || records.is_empty() || !records.len().is_multiple_of(frames) {
             let detail = format!("{} bytes of {frames} records", records.len());
             return Err(Error::new(Kind::Corrupt, detail).at_byte(4));
         }
-        Ok(PackedGame { frames, spec, facts, records })
+        Ok(PackedGame { frames, schema, facts, records })
     }
 
     /// What its records are.
     ///
-    /// Errors: as [`Spec::parse`]; `Corrupt` where the records have another size.
-    pub fn parse(&self) -> Result<Spec> {
-        let spec = Spec::parse(self.spec).map_err(|e| e.at_byte(FIXED as u64))?;
-        self.sized(&spec)?;
-        Ok(spec)
+    /// Errors: as [`Schema::parse`]; `Corrupt` where the records have another size.
+    pub fn parse(&self) -> Result<Schema> {
+        let schema = Schema::parse(self.schema).map_err(|e| e.at_byte(FIXED as u64))?;
+        self.sized(&schema)?;
+        Ok(schema)
     }
 
-    fn sized(&self, spec: &Spec) -> Result<()> {
-        let (found, size) = (self.records.len() / self.frames, spec.layout().size());
+    fn sized(&self, schema: &Schema) -> Result<()> {
+        let (found, size) = (self.records.len() / self.frames, schema.layout().size());
         if found == size {
             return Ok(());
         }
@@ -93,39 +93,39 @@ impl<'a> PackedGame<'a> {
     }
 }
 
-/// Packs a chunk that says its specification, to the end of `out`.
+/// Packs a chunk that says its schema, to the end of `out`.
 ///
 /// Errors: `Missing` for a chunk of something else; `TooLarge`.
 pub fn pack(chunk: &Chunk, out: &mut Vec<u8>) -> Result<()> {
-    let (spec, facts) = (chunk.said(SPEC), chunk.said(FACTS).unwrap_or_default());
-    let spec = spec.ok_or_else(|| Error::new(Kind::Missing, "records that do not say what they are"))?;
-    let lengths = [chunk.frames, spec.len(), facts.len()].map(u32::try_from);
+    let (schema, facts) = (chunk.said(SCHEMA), chunk.said(FACTS).unwrap_or_default());
+    let schema = schema.ok_or_else(|| Error::new(Kind::Missing, "records that do not say what they are"))?;
+    let lengths = [chunk.frames, schema.len(), facts.len()].map(u32::try_from);
     out.extend_from_slice(&[FORM, 0, 0, 0]);
     for length in lengths {
         let length = length.map_err(|_| Error::new(Kind::TooLarge, "more than 32 bits count"))?;
         out.extend_from_slice(&length.to_le_bytes());
     }
-    out.extend_from_slice(spec.as_bytes());
+    out.extend_from_slice(schema.as_bytes());
     out.extend_from_slice(facts.as_bytes());
     out.extend_from_slice(chunk.records());
     Ok(())
 }
 
-/// The specification of the last chunk, which the next one says again.
+/// The schema of the last chunk, which the next one says again.
 #[derive(Debug, Default)]
-pub struct Last(Option<Arc<Spec>>);
+pub struct Last(Option<Arc<Schema>>);
 
 impl Last {
-    /// The specification of this text.
+    /// The schema of this text.
     ///
-    /// Errors: as [`Spec::parse`].
-    pub fn of(&mut self, text: &str) -> Result<Arc<Spec>> {
+    /// Errors: as [`Schema::parse`].
+    pub fn of(&mut self, text: &str) -> Result<Arc<Schema>> {
         match &self.0 {
-            Some(spec) if spec.text() == text => Ok(Arc::clone(spec)),
+            Some(schema) if schema.text() == text => Ok(Arc::clone(schema)),
             _ => {
-                let spec = Arc::new(Spec::parse(text)?);
-                self.0 = Some(Arc::clone(&spec));
-                Ok(spec)
+                let schema = Arc::new(Schema::parse(text)?);
+                self.0 = Some(Arc::clone(&schema));
+                Ok(schema)
             }
         }
     }
@@ -144,10 +144,10 @@ impl Packing for Records {
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
         let game = PackedGame::new(bytes)?;
         agree(game.frames, frames)?;
-        let spec = out.kept.tool::<Last>().of(game.spec).map_err(|e| e.at_byte(FIXED as u64))?;
-        game.sized(&spec)?;
-        spec.facts(game.facts)?;
-        let size = spec.layout().size();
+        let schema = out.kept.tool::<Last>().of(game.schema).map_err(|e| e.at_byte(FIXED as u64))?;
+        game.sized(&schema)?;
+        schema.facts(game.facts)?;
+        let size = schema.layout().size();
         let many = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };
         let room = check_room(many, size, max)?;
         out.bytes.reserve_exact(room);
@@ -161,8 +161,8 @@ impl Packing for Records {
                 }
             }
         }
-        (out.layout, out.frames) = (Some(Arc::clone(spec.layout())), many);
-        out.said = said(game.spec, game.facts);
+        (out.layout, out.frames) = (Some(Arc::clone(schema.layout())), many);
+        out.said = said(game.schema, game.facts);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! A game of records -> what a pack says of it in SQL: who it is, then the columns that its specification names.
+//! A game of records -> what a pack says of it in SQL: who it is, then the columns that its schema names.
 
-use gristmill_format::records::spec::Fact;
-use gristmill_format::records::{FACTS, SPEC, Spec};
+use gristmill_format::records::schema::Fact;
+use gristmill_format::records::{FACTS, SCHEMA, Schema};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::sql::SqlValue;
@@ -14,12 +14,12 @@ pub(super) fn columns() -> Vec<(&'static str, &'static str)> {
 
 /// What goes into all columns for a game.
 ///
-/// Errors: `Missing` for a chunk of something else; as [`Spec::parse`] and [`Spec::values`].
+/// Errors: `Missing` for a chunk of something else; as [`Schema::parse`] and [`Schema::values`].
 pub(super) fn facts(chunk: &Chunk) -> Result<Vec<SqlValue>> {
     let missing = || Error::new(Kind::Missing, "records that do not say what they are");
-    let spec = Spec::parse(chunk.said(SPEC).ok_or_else(missing)?)?;
-    let values = spec.values(chunk.records(), chunk.said(FACTS).unwrap_or_default())?;
-    let key = SqlValue::Blob(spec.key(chunk.records()).to_be_bytes().to_vec());
+    let schema = Schema::parse(chunk.said(SCHEMA).ok_or_else(missing)?)?;
+    let values = schema.values(chunk.records(), chunk.said(FACTS).unwrap_or_default())?;
+    let key = SqlValue::Blob(schema.key(chunk.records()).to_be_bytes().to_vec());
     Ok([key, SqlValue::Integer(0)].into_iter().chain(values.into_iter().map(value)).collect())
 }
 

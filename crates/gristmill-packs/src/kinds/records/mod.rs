@@ -1,4 +1,4 @@
-//! Records of anybody's game, as the engine has to know them: packed as they are, with the columns that their specification
+//! Records of anybody's game, as the engine has to know them: packed as they are, with the columns that their schema
 //! names, and their fields as tensors. What is true of one game alone is in `docs/format/records.md`.
 
 mod columns;
@@ -89,13 +89,13 @@ impl Codec for Records {
     }
 
     fn own_columns(&self, packed: &[u8]) -> Result<Vec<(String, &'static str)>> {
-        let spec = PackedGame::new(packed)?.parse()?;
-        Ok(spec.names().map(str::to_owned).zip(spec.types()).collect())
+        let schema = PackedGame::new(packed)?.parse()?;
+        Ok(schema.names().map(str::to_owned).zip(schema.types()).collect())
     }
 
     fn agree(&self, first: &[u8], other: &[u8]) -> Result<()> {
         let (first, other) = (PackedGame::new(first)?, PackedGame::new(other)?);
-        if first.spec == other.spec { Ok(()) } else { first.parse()?.agree(&other.parse()?) }
+        if first.schema == other.schema { Ok(()) } else { first.parse()?.agree(&other.parse()?) }
     }
 
     fn layout(&self, first: &dyn Fn() -> Result<Vec<u8>>) -> Result<Arc<Layout>> {
@@ -107,8 +107,8 @@ impl Codec for Records {
             let missing = || Error::new(Cause::Missing, format!("game {game} of {}", pack.games()));
             let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
             let packed = PackedGame::new(file.game(chunk)?).map_err(|e| file.named(chunk, e))?;
-            let spec = packed.parse().map_err(|e| file.named(chunk, e))?;
-            Ok(Content { game, key: spec.key(packed.records), image: 0, records: xxh3_128(packed.records) })
+            let schema = packed.parse().map_err(|e| file.named(chunk, e))?;
+            Ok(Content { game, key: schema.key(packed.records), image: 0, records: xxh3_128(packed.records) })
         };
         games.map(content).collect()
     }
@@ -151,9 +151,9 @@ fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
         let game = PackedGame::new(bytes)?;
         if !known {
             agree(game.frames, file.index().frames(chunk) as usize)?;
-            let spec = pack.with_tools(|tools| tools.tool::<Last>().of(game.spec))?;
-            if **spec.layout() != *pack.layout() || game.records.len() != game.frames * size {
-                let (one, all) = (spec.layout().to_descr(), pack.layout().to_descr());
+            let schema = pack.with_tools(|tools| tools.tool::<Last>().of(game.schema))?;
+            if **schema.layout() != *pack.layout() || game.records.len() != game.frames * size {
+                let (one, all) = (schema.layout().to_descr(), pack.layout().to_descr());
                 let detail = format!("{} bytes of records of {one} in a pack of {all}", game.records.len());
                 return Err(Error::new(Cause::WrongSize, detail));
             }

@@ -9,7 +9,7 @@ use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Longest text of a specification, and of the facts of a game.
+/// Longest text of a schema, and of the facts of a game.
 pub const MOST_TEXT: usize = 1 << 20;
 
 /// Largest record.
@@ -83,7 +83,7 @@ pub enum Fact {
     Text(String),
 }
 
-/// The specification as it is written.
+/// The schema as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -106,7 +106,7 @@ struct Source {
 
 /// What the records of a file or pack are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spec {
+pub struct Schema {
     layout: Arc<Layout>,
     /// First byte and bytes of the fields that say who a game is.
     identity: Vec<(usize, usize)>,
@@ -115,18 +115,18 @@ pub struct Spec {
     text: String,
 }
 
-impl Spec {
-    /// Reads and checks a specification.
+impl Schema {
+    /// Reads and checks a schema.
     ///
     /// Errors: `TooLarge`; `Corrupt` for what is no such JSON, or names nothing, something twice or what packs have themselves;
     /// `Missing` for a field that there is not; `Unsupported` for fields that records cannot have and columns that cannot be.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > MOST_TEXT {
-            let detail = format!("a specification of {} bytes; the bound is {MOST_TEXT}", text.len());
+            let detail = format!("a schema of {} bytes; the bound is {MOST_TEXT}", text.len());
             return Err(Error::new(Kind::TooLarge, detail));
         }
         let written: Written = serde_json::from_str(text)
-            .map_err(|e| Error::new(Kind::Corrupt, format!("this is no specification of records: {e}")))?;
+            .map_err(|e| Error::new(Kind::Corrupt, format!("this is no schema of records: {e}")))?;
         let layout = Layout::parse_descr(&written.layout)?;
         if layout.size() > MOST_RECORD || layout.fields().is_empty() {
             let detail = format!("records of {} bytes; expected fields, and at most {MOST_RECORD}", layout.size());
@@ -140,10 +140,10 @@ impl Spec {
         let sources = sources.collect::<Result<_>>()?;
         check_names(written.columns.iter().map(|(name, ..)| name).chain(written.facts.iter().map(|(name, _)| name)))?;
         let text = serde_json::to_string(&written).map_err(|e| Error::new(Kind::Corrupt, e.to_string()))?;
-        Ok(Spec { layout: Arc::new(layout), identity, sources, written, text })
+        Ok(Schema { layout: Arc::new(layout), identity, sources, written, text })
     }
 
-    /// The specification as JSON: the same text for the same records.
+    /// The schema as JSON: the same text for the same records.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -153,7 +153,7 @@ impl Spec {
         &self.layout
     }
 
-    /// Names of the columns and facts, in the order of [`Spec::values`].
+    /// Names of the columns and facts, in the order of [`Schema::values`].
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let columns = self.written.columns.iter().map(|(name, ..)| &**name);
         columns.chain(self.written.facts.iter().map(|(name, _)| &**name))
@@ -188,7 +188,7 @@ impl Spec {
 
     /// What the columns are of a game of these records and facts.
     ///
-    /// Errors: as [`Spec::facts`].
+    /// Errors: as [`Schema::facts`].
     pub fn values(&self, records: &[u8], facts: &str) -> Result<Vec<Fact>> {
         let facts = self.facts(facts)?;
         let size = self.layout.size();
@@ -225,7 +225,7 @@ impl Spec {
     /// That a game said the same of its records.
     ///
     /// Errors: `WrongSize`, with both.
-    pub fn agree(&self, other: &Spec) -> Result<()> {
+    pub fn agree(&self, other: &Schema) -> Result<()> {
         if self.text == other.text {
             return Ok(());
         }
@@ -407,10 +407,10 @@ mod tests {
 
     #[test]
     fn columns_follow_from_rows_and_facts() {
-        let spec = Spec::parse(TEXT).unwrap();
-        assert_eq!(Spec::parse(spec.text()).unwrap(), spec);
+        let schema = Schema::parse(TEXT).unwrap();
+        assert_eq!(Schema::parse(schema.text()).unwrap(), schema);
         let records = [record([1, 2, 3], -0.5, 7), record([4, 5, 6], 1.0, u64::MAX)].concat();
-        let values = spec.values(&records, r#"[2000, "a \"b\""]"#).unwrap();
+        let values = schema.values(&records, r#"[2000, "a \"b\""]"#).unwrap();
         let all = u64::MAX as f64;
         let expected = [
             Fact::Whole(7),
@@ -423,19 +423,19 @@ mod tests {
             Fact::Text("a \"b\"".to_owned()),
         ];
         assert_eq!(values, expected);
-        assert_eq!(spec.names().collect::<Vec<_>>().join(" "), "first result all best least mean elo who");
-        assert_eq!(spec.values(&records, "").unwrap()[6..], [Fact::Null, Fact::Null]);
+        assert_eq!(schema.names().collect::<Vec<_>>().join(" "), "first result all best least mean elo who");
+        assert_eq!(schema.values(&records, "").unwrap()[6..], [Fact::Null, Fact::Null]);
         let same = [record([1, 2, 3], 9.0, 1), record([4, 5, 6], 8.0, 2)].concat();
-        assert!(spec.key(&records) == spec.key(&same) && spec.key(&records) != spec.key(&records[..15]));
-        assert_eq!(spec.count(&records[..14]).unwrap_err().kind(), Kind::WrongSize);
-        assert_eq!(spec.facts("[1]").unwrap_err().kind(), Kind::WrongSize);
-        let said = spec.facts("[1.5, null]").unwrap_err().to_string();
+        assert!(schema.key(&records) == schema.key(&same) && schema.key(&records) != schema.key(&records[..15]));
+        assert_eq!(schema.count(&records[..14]).unwrap_err().kind(), Kind::WrongSize);
+        assert_eq!(schema.facts("[1]").unwrap_err().kind(), Kind::WrongSize);
+        let said = schema.facts("[1.5, null]").unwrap_err().to_string();
         assert!(said.contains("fact `elo` is Real(1.5), expected int"), "{said}");
     }
 
     #[test]
     fn what_cannot_be_is_refused_by_name() {
-        let with = |from: &str, to: &str| Spec::parse(&TEXT.replace(from, to)).unwrap_err().to_string();
+        let with = |from: &str, to: &str| Schema::parse(&TEXT.replace(from, to)).unwrap_err().to_string();
         for (from, to, says) in [
             ("\"identity\": [\"board\"]", "\"identity\": [\"bord\"]", "`bord`; there are board, value, n"),
             ("[\"first\", \"first\", \"n\"]", "[\"first\", \"first\", \"board\"]", "`board` is not one number"),
