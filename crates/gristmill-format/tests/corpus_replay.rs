@@ -294,6 +294,7 @@ fn write_seeds() {
         fs::create_dir_all(corpus(target)).unwrap();
         fs::write(corpus(target).join(name), bytes).unwrap();
     };
+    crate::records::seeds().iter().for_each(|(name, bytes)| put("records", name, bytes));
     let v6 = compress(6, &game(6, 8356, 2)).unwrap();
     put("gzip_chunk", "v6-two-frames.gz", &v6);
     put("gzip_chunk", "v7-one-frame.gz", &compress(9, &game(7, 8396, 1)).unwrap());

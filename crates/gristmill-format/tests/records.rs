@@ -139,22 +139,12 @@ fn hostile_sizes_are_refused_before_anything_is_allocated() {
     }
 }
 
-#[test]
-#[ignore = "writes the seeds of the corpus again"]
-fn write_seeds() {
-    let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/records");
-    std::fs::create_dir_all(&folder).unwrap();
+/// Files of the corpus, by name.
+pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let (whole, _) = file();
     let mut packed = Vec::new();
     pack(&decoded(&whole).0[0], &mut packed).unwrap();
+    let cut = whole[..whole.len() - 5].to_vec();
     let zeros = [&whole[..whole.len() - 20], &[0; 64]].concat();
-    for (name, bytes) in [
-        ("whole", &whole[..]),
-        ("cut", &whole[..whole.len() - 5]),
-        ("schema", SCHEMA.as_bytes()),
-        ("packed", &packed),
-        ("zeros", &zeros),
-    ] {
-        std::fs::write(folder.join(name), bytes).unwrap();
-    }
+    vec![("whole", whole), ("cut", cut), ("schema", SCHEMA.into()), ("packed", packed), ("zeros", zeros)]
 }

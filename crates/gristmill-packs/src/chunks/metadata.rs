@@ -133,7 +133,7 @@ impl Games {
     /// Errors: `Format` with the path.
     pub fn columns(&self) -> Result<Vec<String>> {
         let statement = self.0.db.prepare("SELECT * FROM games").map_err(|e| refusal(&self.0.path, &e))?;
-        Ok(statement.column_names().into_iter().skip(COMMON.len()).map(str::to_owned).collect())
+        Ok(statement.column_names().skip(COMMON.len()).map(str::to_owned).collect())
     }
 
     /// Gives every game to `each`, by ascending id.
