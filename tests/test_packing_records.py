@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -266,3 +268,21 @@ def test_damaged_files_lose_no_other_game(tmp_path: Path) -> None:
     with pytest.raises(gm.FormatError, match=r"do not have their checksum") as error:
         gm.open(tmp_path / "damaged").take(np.arange(20))
     assert error.value.chunk == 3
+
+
+def test_the_command_packs_tables(tmp_path: Path) -> None:
+    arrays: dict[str, Any] = {name: game(3)[name] for name in ROW.names or ()}
+    np.savez(tmp_path / "x.npz", match=np.zeros(len(game(3)), int), elo=np.full(len(game(3)), 1700), **arrays)
+    words = ["pack", "--input", str(tmp_path / "x.npz"), "--output", str(tmp_path / "pack"), "--game", "match"]
+    words += ["--columns", "result=last:value", "--facts", "elo=int", "--identity", "board,number"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gristmill", *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "holds 1 games of 6 rows" in done.stdout + done.stderr
+    assert gm.open(tmp_path / "pack").where("elo = 1700 AND result = -1").num_games == 1
+    bad = subprocess.run(
+        [sys.executable, "-m", "gristmill", *words[:-1], "bord"], capture_output=True, text=True, check=False
+    )
+    assert bad.returncode != 0
+    assert "bord" in bad.stderr

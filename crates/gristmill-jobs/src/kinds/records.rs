@@ -1,4 +1,4 @@
-//! Records of any game: checked as they are decoded, drawn as fields and values, counted by the fields that are whole numbers.
+//! Records of any game: checked as they are decoded, drawn as fields and values, counted by the length of their games.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ impl Work for Records {
 
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.chunks(file, &mut |chunk: &Chunk, counts| {
-            counts.add("rows of a game", i64::try_from(chunk.frames).unwrap_or(MOST_ROWS).min(MOST_ROWS));
+            let rows = i64::try_from(chunk.frames).unwrap_or(MOST_ROWS).min(MOST_ROWS);
+            (0..chunk.frames).for_each(|_| counts.add("rows of its game", rows));
             Ok(())
         })
     }
