@@ -3,7 +3,7 @@
 
 use gristmill_format::chess::record::{Version, at};
 use gristmill_format::chess::{InputFormat, Output, layout_v6, layout_v7, policy};
-use gristmill_format::layout::{DType, Layout};
+use gristmill_format::layout::{DType, Layout, Scalar};
 
 const CHESS: &str = include_str!("../../../docs/format/chess.md");
 const POLICY: &str = include_str!("../../../docs/format/policy.md");
@@ -76,7 +76,11 @@ fn the_tensor_table_is_what_the_outputs_make() {
     let mut made = Vec::new();
     for name in Output::names() {
         for (i, spec) in Output::parse(name).unwrap().specs().into_iter().enumerate() {
-            let dtype = if spec.dtype.code() == "b1" { "bool".to_owned() } else { type_text(&spec.dtype.code()) };
+            let dtype = match spec.dtype {
+                Scalar::Bool => "bool".to_owned(),
+                Scalar::Bf16 => "bf16".to_owned(),
+                other => type_text(&other.code()),
+            };
             made.push((if i == 0 { name.to_owned() } else { String::new() }, spec.name, dtype, spec.row_shape));
         }
     }

@@ -144,11 +144,15 @@ fn every_input_format_has_its_published_planes() {
     same_in_every_form(&widened(), &floats(&one(&widened(), "planes")));
 }
 
-/// f16, u8, flat and packed bits say the same as the f32 planes.
+/// f16, bf16, u8, flat and packed bits say the same as the f32 planes.
 fn same_in_every_form(record: &[u8], planes: &[f32]) {
     for (i, (half, &full)) in one(record, "planes:f16").chunks_exact(2).zip(planes).enumerate() {
         assert_eq!(half::f16::from_le_bytes(half.try_into().unwrap()), half::f16::from_f32(full), "element {i}");
     }
+    for (i, (half, &full)) in one(record, "planes:bf16").chunks_exact(2).zip(planes).enumerate() {
+        assert_eq!(half::bf16::from_le_bytes(half.try_into().unwrap()), half::bf16::from_f32(full), "element {i}");
+    }
+    assert_eq!(one(record, "planes:packed"), encode(record, &[Output::PlaneBits]).concat());
     let meta = &encode(record, &[Output::PlaneBits])[1];
     let rule50 = f32::from(meta[5]);
     for (i, (&byte, &full)) in one(record, "planes:u8").iter().zip(planes).enumerate() {

@@ -158,6 +158,30 @@ fn augmented_rows_are_what_the_turned_position_would_be() {
     }
 }
 
+/// The ten bytes of `docs/format/compact.md`, in any symmetry; targets do not change.
+#[test]
+fn nibbles_are_the_tokens() {
+    let any = Augment { rotate: Draw::Any, flip: Draw::Any };
+    let plain = StepEncoder::new(Target::HardMove, Augment::default(), Element::U8).unwrap().nibbles();
+    assert_eq!(plain.outputs()[0].name, "board_nibbles");
+    let golden = [0xfd, 0xb1, 0xef, 0x10, 0x02, 0x30, 0x00, 0x01, 0x20, 0x00];
+    assert_eq!(encode(&plain, &step(), 0).unwrap()[0], golden);
+    for target in targets() {
+        let tokens = StepEncoder::new(target, any, Element::U8).unwrap();
+        let nibbles = tokens.clone().nibbles();
+        for bits in (0..64).map(random) {
+            let (expected, found) = (encode(&tokens, &step(), bits).unwrap(), encode(&nibbles, &step(), bits).unwrap());
+            assert_eq!((found.len(), &found[1..]), (expected.len(), &expected[1..]));
+            let row = &found[0];
+            let cell = |i: usize| match row[8 + i / 8] >> (i % 8) & 1 {
+                1 => 16,
+                _ => row[i / 2] >> (4 * (1 - i % 2)) & 15,
+            };
+            assert_eq!((0..16).map(cell).collect::<Vec<_>>(), expected[0]);
+        }
+    }
+}
+
 #[test]
 fn the_targets_are_those_of_the_row() {
     let ints = |bytes: &[u8]| -> Vec<i64> {

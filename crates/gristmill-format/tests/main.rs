@@ -3,6 +3,7 @@
 
 mod bullet;
 mod chess_board;
+mod chess_compact;
 mod chess_document;
 mod chess_game;
 mod chess_pack_document;

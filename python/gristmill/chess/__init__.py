@@ -55,7 +55,7 @@ class Breach(NamedTuple):
 
 
 #: Forms of the tensor `planes`.
-Planes: TypeAlias = Literal["f32", "f16", "u8", "bits", "flat"]
+Planes: TypeAlias = Literal["f32", "f16", "bf16", "u8", "bits", "packed", "flat"]
 
 
 @named_fields
@@ -67,6 +67,9 @@ class Tensors:
 
     `ids` (uint64, (3)) says where a position is from: chunk file and game there, as columns `file` and `chunk` of the
     pack's table `games` have them, and its number in the game.
+
+    `probs:sparse`, `legal:bits` and `planes="packed"` are small, for `gristmill.jax.expand` and `gristmill.torch.expand`
+    to make `probs`, `legal` and `planes` of on a device (docs/format/compact.md).
 
     Args:
         tensors: what to make, in this order, as in a loader's config; by default `planes`, `probs` (1858) and `values`
@@ -105,8 +108,9 @@ def encode(
     Args:
         records: a structured array of any shape with the field names of V6 or V7; its dtype may be padded, of
             foreign byte order, or lack the fields of V7.
-        planes: form of the tensor `planes`: (112, 8, 8) as `f32`, `f16` or `u8`; (112, 64) f32 as `flat`;
-            104 u64 words, and a tensor `meta` of 12 bytes, as `bits`.
+        planes: form of the tensor `planes`: (112, 8, 8) as `f32`, `f16`, `bf16` or `u8`; (112, 64) f32 as `flat`;
+            104 u64 words, and a tensor `meta` of 12 bytes, as `bits`; a tensor `planes_packed` of 844 bytes as
+            `packed`. NumPy has `bf16` by the package `ml_dtypes`; without it, its bits are uint16.
         tensors: what to make, as in a loader's config; by default `planes`, `probs` (1858) and `values` (6, 3).
 
     Returns:

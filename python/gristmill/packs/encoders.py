@@ -17,6 +17,9 @@ Augment: TypeAlias = bool | Literal["changed"]
 #: The value of a position: the number, or its two-hot form.
 ValueTargets: TypeAlias = Literal["scalar", "two_hot"]
 
+#: How exponents are given.
+BoardForm: TypeAlias = Literal["tokens", "nibbles"]
+
 #: Which number of the values beside a row.
 ValueField: TypeAlias = Literal["reward", "reward_scaled", "return_raw", "return_scaled"]
 
@@ -33,6 +36,8 @@ class Steps:
         flip: mirrors, after the turn: left-right or up-down. What a row gets depends on the loader's seed, the row and
             the epoch alone.
         dtype: element type of whole numbers.
+        board: `"nibbles"` gives `board_nibbles` (uint8, (10)) in the place of `tokens`, of which `gristmill.jax.expand`
+            and `gristmill.torch.expand` make `tokens` on a device (docs/format/compact.md).
         value_targets: adds `value_targets` (float32), of the values that `gristmill values` put beside the rows:
             `"scalar"` one number a row; `"two_hot"` its two-hot form, whose mean it is. Turns and mirrors do not change
             them.
@@ -41,7 +46,7 @@ class Steps:
             other, evenly spaced: `(0, 600, 601)` by default. What lies outside counts as the nearest end.
 
     Raises:
-        ValueError: `rotate` or `flip` is none of their values.
+        ValueError: `rotate`, `flip` or `board` is none of their values.
     """
 
     target: ClassVar[str] = "steps"
@@ -52,8 +57,11 @@ class Steps:
     value_targets: ValueTargets | None = None
     value_field: ValueField | None = None
     value_bins: tuple[float, float, int] | None = None
+    board: BoardForm = "tokens"
 
     def __post_init__(self) -> None:
+        if self.board not in ("tokens", "nibbles"):
+            raise ValueError(f"board={self.board!r}; expected 'tokens' or 'nibbles'")
         for name, value in (("rotate", self.rotate), ("flip", self.flip)):
             if not any(value is known or value == known for known in _AUGMENTATIONS):
                 raise ValueError(f"{name}={value!r}; expected False, True or 'changed'")
@@ -66,6 +74,7 @@ class Steps:
                 "rotate": _AUGMENTATIONS[self.rotate],
                 "flip": _AUGMENTATIONS[self.flip],
                 "dtype": self.dtype,
+                **({} if self.board == "tokens" else {"board": self.board}),
                 **({} if self.value_targets is None else {"value_targets": self.value_targets}),
                 **({} if self.value_field is None else {"value_field": self.value_field}),
                 **({} if self.value_bins is None else {"value_bins": list(self.value_bins)}),

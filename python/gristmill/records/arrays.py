@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -13,6 +14,23 @@ from gristmill import _gristmill
 _CPU = (1, 0)
 _READ_ONLY, _COPIED = 1, 2
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+#: DLPack's number of bfloat16, which is of no kind that NumPy knows.
+_BFLOAT = 4
+
+
+@functools.cache
+def bfloat16() -> np.dtype[Any]:
+    """NumPy's bfloat16 where the package `ml_dtypes` is installed, which JAX needs; else uint16, with the same bits."""
+    try:
+        from ml_dtypes import bfloat16 as found
+    except ImportError:
+        return np.dtype(np.uint16)
+    return np.dtype(found)
+
+
+def _element(dtype: npt.DTypeLike) -> npt.DTypeLike:
+    """The dtype that the engine names, which says `<V2` for bfloat16, as `ml_dtypes` does."""
+    return bfloat16() if isinstance(dtype, str) and dtype == "<V2" else dtype
 
 
 def _numpys_own(max_version: tuple[int, int] | None) -> dict[str, Any]:
@@ -39,7 +57,7 @@ class Array(np.ndarray[Any, Any]):
     @classmethod
     def over(cls, memory: _gristmill.Memory, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Self:
         """The array of `shape` and `dtype` that starts where `memory` does."""
-        return np.ndarray.__new__(cls, shape, dtype, buffer=memory)  # type: ignore[arg-type]
+        return np.ndarray.__new__(cls, shape, _element(dtype), buffer=memory)  # type: ignore[arg-type]
 
     def memory(self) -> _gristmill.Memory | None:
         """The engine's memory under this array; `None` for arrays that were computed."""
@@ -97,7 +115,8 @@ class Array(np.ndarray[Any, Any]):
         if stream is not None:
             raise BufferError("an array on the CPU has no stream")
         array, flags = (self.aligned_copy(), _COPIED) if copy else (self, 0)
-        memory, code = array.memory(), _CODES.get(array.dtype.kind)
+        memory = array.memory()
+        code = _BFLOAT if array.dtype.name == "bfloat16" else _CODES.get(array.dtype.kind)
         steps = [divmod(stride, array.itemsize or 1) for stride in array.strides]
         plain = code is not None and array.dtype.isnative and array.itemsize <= 16
         if memory is None or code is None or not plain or array.size == 0 or any(rest for _, rest in steps):

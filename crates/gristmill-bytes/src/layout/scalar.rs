@@ -33,6 +33,8 @@ pub enum Scalar {
     U64,
     /// IEEE-754 binary16.
     F16,
+    /// The upper half of a binary32, as tensors may be; NumPy has no type of its own for it, so that no field is of it.
+    Bf16,
     /// IEEE-754 binary32.
     F32,
     /// IEEE-754 binary64.
@@ -54,7 +56,7 @@ impl Scalar {
     pub fn size(self) -> usize {
         match self {
             Scalar::Bool | Scalar::I8 | Scalar::U8 => 1,
-            Scalar::I16 | Scalar::U16 | Scalar::F16 => 2,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
             Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
             Scalar::I64 | Scalar::U64 | Scalar::F64 | Scalar::C64 => 8,
             Scalar::C128 => 16,
@@ -78,7 +80,7 @@ impl Scalar {
         self.swap_unit()
     }
 
-    /// NumPy's code without byte order, such as `f4`, `u8` or `S12`.
+    /// NumPy's code without byte order, such as `f4`, `u8` or `S12`; `V2` of bfloat16, as `ml_dtypes` writes it.
     pub fn code(self) -> String {
         let (kind, n) = match self {
             Scalar::Bool => ('b', 1),
@@ -88,6 +90,7 @@ impl Scalar {
             Scalar::C64 | Scalar::C128 => ('c', self.size()),
             Scalar::Bytes(n) => ('S', n),
             Scalar::Text(n) => ('U', n),
+            Scalar::Bf16 => ('V', 2),
             Scalar::Void(n) => ('V', n),
         };
         format!("{kind}{n}")
@@ -138,6 +141,7 @@ impl Scalar {
                 int(true).map(|wide| i64::from_le_bytes(wide) as f64)
             }
             Scalar::F16 => bytes.first_chunk().map(|b| half::f16::from_le_bytes(*b).to_f64()),
+            Scalar::Bf16 => bytes.first_chunk().map(|b| half::bf16::from_le_bytes(*b).to_f64()),
             Scalar::F32 => bytes.first_chunk().map(|b| f64::from(f32::from_le_bytes(*b))),
             Scalar::F64 => bytes.first_chunk().map(|b| f64::from_le_bytes(*b)),
             Scalar::C64 | Scalar::C128 | Scalar::Bytes(_) | Scalar::Text(_) | Scalar::Void(_) => None,
@@ -164,6 +168,8 @@ mod tests {
         assert_eq!(Scalar::I16.number(&(-2i16).to_le_bytes()), Some(-2.0));
         assert_eq!(Scalar::U16.number(&65534u16.to_le_bytes()), Some(65534.0));
         assert_eq!(Scalar::F16.number(&[0, 0x3e]), Some(1.5));
+        assert_eq!(Scalar::Bf16.number(&[0xc0, 0x3f]), Some(1.5));
+        assert_eq!(Scalar::Bf16.type_str(Order::Little), "<V2");
         assert_eq!(Scalar::F64.number(&f64::INFINITY.to_le_bytes()), Some(f64::INFINITY));
         assert_eq!(Scalar::Bool.number(&[1]), Some(1.0));
         assert_eq!((Scalar::I64.number(&[0; 4]), Scalar::Text(1).number(&[0; 4])), (None, None));

@@ -166,6 +166,7 @@ fn number(scalar: Scalar, value: f64, to: &mut Vec<u8>) -> Result<()> {
         Scalar::U64 => to.extend((value as u64).to_le_bytes()),
         Scalar::I64 => to.extend((value as i64).to_le_bytes()),
         Scalar::F16 => to.extend(half::f16::from_f64(value).to_le_bytes()),
+        Scalar::Bf16 => to.extend(half::bf16::from_f64(value).to_le_bytes()),
         Scalar::F32 => to.extend((value as f32).to_le_bytes()),
         Scalar::F64 => to.extend(value.to_le_bytes()),
         Scalar::C64 | Scalar::C128 | Scalar::Bytes(_) | Scalar::Text(_) | Scalar::Void(_) => {

@@ -69,6 +69,17 @@ impl From<WholeNumbers> for Element {
     }
 }
 
+/// How exponents are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoardForm {
+    /// `tokens`: whole numbers (the default).
+    #[default]
+    Tokens,
+    /// `board_nibbles`: ten bytes.
+    Nibbles,
+}
+
 /// What the edges of `binned_ev` mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,6 +165,11 @@ impl PartialEq for TokenizerRead {
     }
 }
 
+/// What a config of before says: it knew one form.
+fn is_default(board: &BoardForm) -> bool {
+    *board == BoardForm::Tokens
+}
+
 /// An encoder of 2048 step rows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -166,6 +182,9 @@ pub struct G2048EncoderConfig {
     pub flip: Augmentation,
     /// Element type of whole numbers.
     pub dtype: WholeNumbers,
+    /// How exponents are given.
+    #[serde(skip_serializing_if = "is_default")]
+    pub board: BoardForm,
     /// The fitted tokenizer, a `tokenizer.json`; `tokens` needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<PathBuf>,

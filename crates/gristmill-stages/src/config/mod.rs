@@ -20,7 +20,9 @@ pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
-pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers};
+pub use g2048::{
+    Augmentation, BoardForm, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers,
+};
 pub use index::{IndexConfig, MixConfig, Shuffle};
 pub use kinds::{Item, StageConfig, StageKind};
 pub use rescorer::ChunkRescorerConfig;

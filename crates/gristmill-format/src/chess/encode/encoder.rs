@@ -8,6 +8,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{Layout, Scalar};
 use gristmill_bytes::source::Chunk;
 
+use super::compact::{self, Policy};
 use super::meta::meta_planes;
 use super::output::{Element, Output};
 use super::progress;
@@ -47,7 +48,10 @@ impl ChessEncoder {
             let detail = format!("two outputs are called `{}`; select one form of it", twice.name);
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        let policy = outputs.iter().any(|output| matches!(output, Output::Probs | Output::Legal));
+        let policy = |output: &Output| {
+            matches!(output, Output::Probs | Output::ProbsSparse(_) | Output::Legal | Output::LegalBits)
+        };
+        let policy = outputs.iter().any(policy);
         let reads = if policy { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
         let dense = outputs.iter().any(|output| matches!(output, Output::Planes(_) | Output::PlanesFlat));
         Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, dense })
@@ -80,6 +84,7 @@ impl ChessEncoder {
     ) -> Result<()> {
         let stores = writer.stores;
         let Row { provenance: from, sparse, .. } = row;
+        let policy = || sparse.map_or_else(|| Policy::Stored(frame.probability_bytes()), Policy::Listed);
         let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
             let bytes = spec.row_bytes();
             &mut slice[i * bytes..(i + 1) * bytes]
@@ -97,6 +102,12 @@ impl ChessEncoder {
                         meta[8..].copy_from_slice(&frame.bytes()[at::INPUT_FORMAT..at::PROBABILITIES]);
                     }
                 }
+                Output::PlanesPacked => compact::planes(stores, frame, row)?,
+                Output::ProbsSparse(_) => {
+                    let Some(values) = tensors.next() else { break };
+                    compact::pairs(policy(), row, values)?;
+                }
+                Output::LegalBits => compact::legal(policy(), row),
                 Output::Probs => match sparse {
                     None => simd::copy(stores, frame.probability_bytes(), row),
                     Some(sparse) => writer.policy(sparse, row),
@@ -244,6 +255,7 @@ fn bits(element: Element, value: f32, raw: u8) -> u32 {
     match element {
         Element::F32 => value.to_bits(),
         Element::F16 => u32::from(half::f16::from_f32(value).to_bits()),
+        Element::Bf16 => u32::from(half::bf16::from_f32(value).to_bits()),
         Element::U8 => u32::from(raw),
     }
 }

@@ -6,6 +6,7 @@ use gristmill_bytes::encode::TensorSpec;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::Scalar;
 
+use super::compact::{LEAST_PAIRS, LEGAL_BYTES, MOST_PAIRS, PACKED_BYTES, PAIRS};
 use crate::chess::record::{PLANES, POLICY};
 
 /// Element type of dense planes.
@@ -15,6 +16,8 @@ pub enum Element {
     F32,
     /// Binary16, rounded to nearest from the binary32 value.
     F16,
+    /// The upper half of binary32, rounded to nearest from the binary32 value.
+    Bf16,
     /// The stored integer; plane 109 holds the fifty-move count itself (see [`super::MetaPlane::raw`]).
     U8,
 }
@@ -25,6 +28,7 @@ impl Element {
         match self {
             Element::F32 => Scalar::F32,
             Element::F16 => Scalar::F16,
+            Element::Bf16 => Scalar::Bf16,
             Element::U8 => Scalar::U8,
         }
     }
@@ -44,8 +48,13 @@ pub enum Output {
     PlanesFlat,
     /// `planes` u64 `[104]` and `meta` u8 `[12]`: the record's words, bytes 8272..8280 and `input_format`.
     PlaneBits,
+    /// `planes_packed` u8 `[844]`: words, bytes 8272..8280 and `input_format` back to back, for a device to expand.
+    PlanesPacked,
     /// `probs` f32 `[1858]`: the policy bit for bit; illegal moves are -1.
     Probs,
+    /// `probs_indices` i16 `[n]` and `probs_values` f32 `[n]`: the moves that have another value than most, then -1 and that
+    /// value; one pair at least is no move.
+    ProbsSparse(u16),
     /// `values` f32 `[6, 3]`: result, best, played, orig, root, short-term, each (q, d, m); the last m is NaN.
     Values,
     /// `values` f32 `[6, 4]`: as [`Output::Values`], and of the result the plies until the next capture or pawn move,
@@ -59,6 +68,8 @@ pub enum Output {
     PliesLeft,
     /// `legal` bool `[1858]`: whether the policy is >= 0 there.
     Legal,
+    /// `legal_bits` u8 `[233]`: the same, bit `i % 8` of byte `i / 8`.
+    LegalBits,
     /// `ids` u64 `[3]`: source, chunk, frame.
     Ids,
     /// `played_idx` i32 `[]`.
@@ -72,20 +83,24 @@ pub enum Output {
 }
 
 /// The text of every output, for [`Output::parse`] and its refusals.
-const NAMES: [(&str, Output); 18] = [
+const NAMES: [(&str, Output); 22] = [
     ("planes", Output::Planes(Element::F32)),
     ("planes:f32", Output::Planes(Element::F32)),
     ("planes:f16", Output::Planes(Element::F16)),
+    ("planes:bf16", Output::Planes(Element::Bf16)),
     ("planes:u8", Output::Planes(Element::U8)),
     ("planes:bits", Output::PlaneBits),
+    ("planes:packed", Output::PlanesPacked),
     ("planes:flat", Output::PlanesFlat),
     ("probs", Output::Probs),
+    ("probs:sparse", Output::ProbsSparse(PAIRS)),
     ("values", Output::Values),
     ("values:4", Output::Values4),
     ("winner", Output::Winner),
     ("best_q", Output::BestQ),
     ("plies_left", Output::PliesLeft),
     ("legal", Output::Legal),
+    ("legal:bits", Output::LegalBits),
     ("ids", Output::Ids),
     ("played_idx", Output::PlayedIdx),
     ("best_idx", Output::BestIdx),
@@ -93,23 +108,33 @@ const NAMES: [(&str, Output); 18] = [
     ("next_played_idx", Output::NextPlayedIdx),
 ];
 
+/// What stands before a number of pairs.
+const SPARSE: &str = "probs:sparse:";
+
 impl Output {
-    /// The output that `text` names, such as `planes`, `planes:bits` or `probs`.
+    /// The output that `text` names, such as `planes`, `planes:bits`, `probs` or `probs:sparse:64`.
     ///
-    /// Errors: `Missing` for any other text, listing what is known.
+    /// Errors: `Missing` for any other text, listing what is known; `OutOfRange` for a number of pairs that is none.
     pub fn parse(text: &str) -> Result<Self> {
+        if let Some(pairs) = text.strip_prefix(SPARSE) {
+            let known = pairs.parse().ok().filter(|n| (LEAST_PAIRS..=MOST_PAIRS).contains(n) && n.to_string() == pairs);
+            return known.map(Output::ProbsSparse).ok_or_else(|| {
+                let detail = format!("`{text}`: expected {SPARSE}N with N from {LEAST_PAIRS} to {MOST_PAIRS}");
+                Error::new(Kind::OutOfRange, detail)
+            });
+        }
         NAMES.iter().find(|(name, _)| *name == text).map(|&(_, output)| output).ok_or_else(|| {
             let known = Output::names().collect::<Vec<_>>().join(", ");
             Error::new(Kind::Missing, format!("no chess output is called `{text}`; known are {known}"))
         })
     }
 
-    /// Every text that [`Output::parse`] takes.
+    /// Every text that [`Output::parse`] takes, but for those that say a number of pairs.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// The tensors it makes, in order: one, or two for [`Output::PlaneBits`].
+    /// The tensors it makes, in order: one, or two for [`Output::PlaneBits`] and [`Output::ProbsSparse`].
     pub fn specs(self) -> Vec<TensorSpec> {
         let one = |name, dtype, shape: &[usize]| vec![TensorSpec::new(name, dtype, shape)];
         match self {
@@ -118,6 +143,14 @@ impl Output {
             Output::PlaneBits => {
                 vec![TensorSpec::new("planes", Scalar::U64, &[PLANES]), TensorSpec::new("meta", Scalar::U8, &[12])]
             }
+            Output::PlanesPacked => one("planes_packed", Scalar::U8, &[PACKED_BYTES]),
+            Output::ProbsSparse(pairs) => {
+                let row = [pairs.into()];
+                vec![
+                    TensorSpec::new("probs_indices", Scalar::I16, &row),
+                    TensorSpec::new("probs_values", Scalar::F32, &row),
+                ]
+            }
             Output::Probs => one("probs", Scalar::F32, &[POLICY]),
             Output::Values => one("values", Scalar::F32, &[6, 3]),
             Output::Values4 => one("values", Scalar::F32, &[6, 4]),
@@ -125,6 +158,7 @@ impl Output {
             Output::BestQ => one("best_q", Scalar::F32, &[3]),
             Output::PliesLeft => one("plies_left", Scalar::F32, &[]),
             Output::Legal => one("legal", Scalar::Bool, &[POLICY]),
+            Output::LegalBits => one("legal_bits", Scalar::U8, &[LEGAL_BYTES]),
             Output::Ids => one("ids", Scalar::U64, &[3]),
             Output::PlayedIdx => one("played_idx", Scalar::I32, &[]),
             Output::BestIdx => one("best_idx", Scalar::I32, &[]),
@@ -137,8 +171,11 @@ impl Output {
 impl fmt::Display for Output {
     /// The shortest text that [`Output::parse`] reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, output)| output == self).map_or("", |(name, _)| name);
-        f.write_str(name)
+        match (NAMES.iter().find(|(_, output)| output == self), self) {
+            (Some((name, _)), _) => f.write_str(name),
+            (None, Output::ProbsSparse(pairs)) => write!(f, "{SPARSE}{pairs}"),
+            (None, _) => Ok(()),
+        }
     }
 }
 
@@ -173,6 +210,12 @@ mod tests {
             let output = Output::parse(name).unwrap();
             assert_eq!(Output::parse(&output.to_string()).unwrap(), output);
             assert!(!output.specs().is_empty());
+        }
+        let few = Output::parse("probs:sparse:64").unwrap();
+        assert_eq!((few, few.to_string()), (Output::ProbsSparse(64), "probs:sparse:64".to_owned()));
+        for wrong in ["probs:sparse:", "probs:sparse:1", "probs:sparse:513", "probs:sparse:+64", "probs:sparse:064"] {
+            let refusal = Output::parse(wrong).unwrap_err();
+            assert!(refusal.kind() == Kind::OutOfRange && refusal.detail().contains("from 2 to 512"), "{wrong}");
         }
         let refusal = Output::parse("planes:f64").unwrap_err();
         assert_eq!(refusal.kind(), Kind::Missing);

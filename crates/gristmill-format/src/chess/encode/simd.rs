@@ -154,7 +154,7 @@ mod portable {
     pub(super) fn expand(element: Element, words: &[u64], values: &[u32], out: &mut [u8]) {
         match element {
             Element::F32 => spread(words, values, out, u32::to_le_bytes),
-            Element::F16 => spread(words, values, out, |value| (value as u16).to_le_bytes()),
+            Element::F16 | Element::Bf16 => spread(words, values, out, |value| (value as u16).to_le_bytes()),
             Element::U8 => spread(words, values, out, |value| [value as u8]),
         }
     }
@@ -193,7 +193,7 @@ mod avx2 {
     pub(super) fn expand<const STREAM: bool>(element: Element, words: &[u64], values: &[u32], out: &mut [u8]) {
         match element {
             Element::F32 => expand_f32::<STREAM>(words, values, out),
-            Element::F16 => expand_f16::<STREAM>(words, values, out),
+            Element::F16 | Element::Bf16 => expand_f16::<STREAM>(words, values, out),
             Element::U8 => expand_u8::<STREAM>(words, values, out),
         }
     }
@@ -279,7 +279,7 @@ mod avx512 {
     pub(super) fn expand<const STREAM: bool>(element: Element, words: &[u64], values: &[u32], out: &mut [u8]) {
         match element {
             Element::F32 => expand_f32::<STREAM>(words, values, out),
-            Element::F16 => expand_f16::<STREAM>(words, values, out),
+            Element::F16 | Element::Bf16 => expand_f16::<STREAM>(words, values, out),
             Element::U8 => expand_u8::<STREAM>(words, values, out),
         }
     }
@@ -346,7 +346,7 @@ mod tests {
             shift in prop_oneof![Just(0usize), Just(32), 0..64usize],
         ) {
             let (words, values): (Vec<u64>, Vec<u32>) = planes.into_iter().unzip();
-            for element in [Element::F32, Element::F16, Element::U8] {
+            for element in [Element::F32, Element::F16, Element::Bf16, Element::U8] {
                 let expected = bit_loop(element, &words, &values);
                 for stores in every_way() {
                     let mut room = vec![0xAA; expected.len() + 256];

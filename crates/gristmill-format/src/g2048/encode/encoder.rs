@@ -132,8 +132,13 @@ pub struct StepEncoder {
     target: Target,
     augment: Augment,
     element: Element,
+    nibbles: bool,
     specs: Vec<TensorSpec>,
 }
+
+/// Bytes of a row of `board_nibbles`: cell `i` is the upper (even `i`) or lower half of byte `i / 2`; then the mask of 65536
+/// tiles, bit `i % 8` of byte `8 + i / 8`. Their nibble is 15.
+pub const NIBBLES_BYTES: usize = 10;
 
 impl StepEncoder {
     /// An encoder of exponents and `target`.
@@ -162,7 +167,15 @@ impl StepEncoder {
             let detail = format!("{classes} classes do not fit 8 bits; take i32 or i64");
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, specs })
+        Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, nibbles: false, specs })
+    }
+
+    /// The same with `board_nibbles` u8 `[10]` in the place of `tokens`.
+    #[must_use]
+    pub fn nibbles(mut self) -> Self {
+        self.specs[0] = TensorSpec::new("board_nibbles", Scalar::U8, &[NIBBLES_BYTES]);
+        self.nibbles = true;
+        self
     }
 
     /// The same with `value_targets`, for rows that have a value after their own fields, by the name that `targets` has.
@@ -331,7 +344,14 @@ impl Encoder for StepEncoder {
                 let (board, mask) = (step.row.board, step.row.tile_65536_mask);
                 let packed = Packed { board: symmetry.board(board), mask: symmetry.cells(mask) };
                 let board = Board::unpack(packed);
-                self.put(tokens, i, board.ranks().map(u16::from));
+                if self.nibbles {
+                    let Packed { board, mask } = board.pack();
+                    let row = &mut tokens[i * NIBBLES_BYTES..][..NIBBLES_BYTES];
+                    row[..8].copy_from_slice(&board.to_be_bytes());
+                    row[8..].copy_from_slice(&mask.to_le_bytes());
+                } else {
+                    self.put(tokens, i, board.ranks().map(u16::from));
+                }
                 self.targets(&step, &board, symmetry, i, targets)?;
                 match (&self.valued, &mut *values) {
                     (Some(valued), [out]) => valued.put(value, i, out),

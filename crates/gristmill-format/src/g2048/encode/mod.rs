@@ -13,7 +13,7 @@ mod valued;
 pub use augment::{Augment, Draw};
 pub use binner::{Binner, DEFAULT_EDGES, Form};
 pub use bins::Bins;
-pub use encoder::{Classes, Element, StepEncoder, Target};
+pub use encoder::{Classes, Element, NIBBLES_BYTES, StepEncoder, Target};
 pub use fit::{Counts, Fit, FitOptions};
 pub use quantile::Quantiles;
 pub use symmetry::Symmetry;

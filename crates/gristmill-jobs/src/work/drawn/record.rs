@@ -73,9 +73,13 @@ fn cell(scalar: Scalar, order: Order, bytes: &[u8]) -> Cell {
         }
         Scalar::F32 => Cell::Single(f32::from_bits(bits as u32)),
         Scalar::F64 => Cell::Double(f64::from_bits(bits)),
-        Scalar::F16 | Scalar::C64 | Scalar::C128 | Scalar::Bytes(_) | Scalar::Text(_) | Scalar::Void(_) => {
-            Cell::Bytes(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
+        Scalar::F16
+        | Scalar::Bf16
+        | Scalar::C64
+        | Scalar::C128
+        | Scalar::Bytes(_)
+        | Scalar::Text(_)
+        | Scalar::Void(_) => Cell::Bytes(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
 }
 

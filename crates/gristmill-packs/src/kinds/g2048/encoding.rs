@@ -14,7 +14,7 @@ use gristmill_format::g2048::value::Support;
 use gristmill_format::layout::Layout;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::store::files::read_text;
-use gristmill_stages::config::{G2048EncoderConfig, G2048Target};
+use gristmill_stages::config::{BoardForm, G2048EncoderConfig, G2048Target};
 
 use crate::kinds::Encoding;
 
@@ -77,7 +77,9 @@ fn g2048(config: &G2048EncoderConfig, valuations: &[impl AsRef<str>]) -> Result<
         }
     };
     let augment = Augment { rotate: config.rotate.into(), flip: config.flip.into() };
-    StepEncoder::new(target, augment, config.dtype.into()).map_err(|e| Error::config("dtype", e.detail()))
+    let made = StepEncoder::new(target, augment, config.dtype.into());
+    let encoder = made.map_err(|e| Error::config("dtype", e.detail()))?;
+    Ok(if config.board == BoardForm::Nibbles { encoder.nibbles() } else { encoder })
 }
 
 /// What a config wants of the values beside rows, where it wants something.
