@@ -13,6 +13,8 @@ import jax
 import numpy as np
 
 from gristmill.demos.mixing import MixedLoader
+from gristmill.frameworks.expand_jax import expand as expand
+from gristmill.frameworks.feed_jax import feed as feed
 from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 from gristmill.pairs import PairBatch

@@ -14,6 +14,8 @@ from gristmill.frameworks.datasets import RowCollate as RowCollate
 from gristmill.frameworks.datasets import SelectionDataset as SelectionDataset
 from gristmill.frameworks.datasets import make_collate_macroxue as make_collate_macroxue
 from gristmill.frameworks.datasets import make_collate_steps as make_collate_steps
+from gristmill.frameworks.expand_torch import expand as expand
+from gristmill.frameworks.feed_torch import feed as feed
 from gristmill.frameworks.tensors import convert as convert
 from gristmill.frameworks.tensors import named as named
 from gristmill.frameworks.tensors import tensors as tensors

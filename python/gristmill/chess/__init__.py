@@ -68,8 +68,8 @@ class Tensors:
     `ids` (uint64, (3)) says where a position is from: chunk file and game there, as columns `file` and `chunk` of the
     pack's table `games` have them, and its number in the game.
 
-    `probs:sparse`, `legal:bits` and `planes="packed"` are small, for `gristmill.jax.expand` and `gristmill.torch.expand`
-    to make `probs`, `legal` and `planes` of on a device (docs/format/compact.md).
+    `probs:sparse`, `legal:bits` and `planes="packed"` are small: `gristmill.jax.expand` and `gristmill.torch.expand`
+    make `probs`, `legal` and `planes` of them on a device (docs/format/compact.md).
 
     Args:
         tensors: what to make, in this order, as in a loader's config; by default `planes`, `probs` (1858) and `values`

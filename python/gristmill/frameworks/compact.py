@@ -1,0 +1,101 @@
+"""Compact tensors (docs/format/compact.md) by name: what is checked of them, and what no device computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+#: Moves of the policy vector.
+MOVES = 1858
+#: Bytes of the 104 stored planes in a row of `planes_packed`; eight scalars and the input format follow.
+STORED = 832
+
+#: Element types of planes, and of the exponents of 2048.
+Planes: TypeAlias = Literal["f32", "bf16", "f16", "u8"]
+Tokens: TypeAlias = Literal["i64", "i32", "u8"]
+
+#: What each compact tensor is, and the one that is made of it.
+_COMPACT: dict[str, tuple[str, int, str]] = {
+    "planes_packed": ("uint8", STORED + 12, "planes"),
+    "probs_values": ("float32", 0, "probs"),
+    "legal_bits": ("uint8", -(-MOVES // 8), "legal"),
+    "board_nibbles": ("uint8", 10, "tokens"),
+}
+
+
+def quotients() -> npt.NDArray[np.float32]:
+    """Plane 109 by the fifty-move count, (2, 256): divided by 99, and by 100.
+
+    On a device a compiler may multiply by the inverse instead, which has another last bit.
+    """
+    counts = np.arange(256, dtype=np.float32)
+    return np.stack([counts / np.float32(99), counts / np.float32(100)])
+
+
+def expanded(
+    batch: Mapping[str, Any] | Any, made: Mapping[str, Callable[..., Any]], kind: Callable[[Any], str]
+) -> dict[str, Any]:
+    """A batch with each compact tensor replaced, at its place, by what `made` makes of it; all else as it is.
+
+    Args:
+        batch: arrays by name.
+        made: by the name of what is made; the policy of indices and values, all else of one tensor.
+        kind: the NumPy name of an array's element type.
+
+    Raises:
+        ValueError: a compact tensor of another type or shape; both a compact tensor and what becomes of it.
+    """
+    found: dict[str, Any] = {}
+    for name, value in _items(batch):
+        if name == "probs_indices":
+            continue
+        if name not in _COMPACT:
+            _put(found, name, value)
+            continue
+        dtype, width, becomes = _COMPACT[name]
+        _check(name, value, dtype, width, kind)
+        values = [value]
+        if name == "probs_values":
+            indices = batch.get("probs_indices")
+            if indices is None:
+                raise ValueError("`probs_values` without `probs_indices`; the output probs:sparse makes both")
+            _check("probs_indices", indices, "int16", value.shape[-1], kind)
+            values = [indices, value]
+        _put(found, becomes, made[becomes](*values))
+    if "probs_indices" in batch and "probs" not in found:
+        raise ValueError("`probs_indices` without `probs_values`; the output probs:sparse makes both")
+    return found
+
+
+def _items(batch: Any) -> Iterable[tuple[str, Any]]:
+    if not hasattr(batch, "items"):
+        raise TypeError(f"expected a batch or arrays by name, found {type(batch).__name__}")
+    items: Iterable[tuple[str, Any]] = batch.items()
+    return items
+
+
+def _put(found: dict[str, Any], name: str, value: Any) -> None:
+    if name in found:
+        raise ValueError(f"the batch has `{name}` and a compact form of it; select one of them")
+    found[name] = value
+
+
+def _check(name: str, value: Any, dtype: str, width: int, kind: Callable[[Any], str]) -> None:
+    shape = tuple(value.shape)
+    if kind(value) != dtype or not shape or (width and shape[-1] != width):
+        wanted = f"{dtype}(..., {width or 'N'})"
+        raise ValueError(f"`{name}` is {kind(value)}{shape}; expected {wanted}, as docs/format/compact.md has it")
+
+
+def choice(option: str, given: object, known: Mapping[str, Any]) -> Any:
+    """The value of an option.
+
+    Raises:
+        ValueError: it is none of those that are known.
+    """
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"{option}={given!r}; expected {', '.join(known)}")
+    return known[given]
