@@ -30,8 +30,8 @@ def maker(folder: Path) -> Callable[[str], Any]:
             encoder = gm.g2048.HardMove(dtype="i32", rotate=True)
             return gm.DataLoader(gm.open(folder / "pack"), encoder=encoder, batch_size=20, epochs=2, seed=1)
         if kind == "games":
-            encoder = gm.chess.Tensors(tensors)
-            return gm.DataLoader(gm.open(folder / "chess"), encoder=encoder, batch_size=50, epochs=2, seed=1)
+            made = gm.chess.Tensors(tensors)
+            return gm.DataLoader(gm.open(folder / "chess"), encoder=made, batch_size=50, epochs=2, seed=1)
         if kind == "pairs":
             return gm.PairLoader(demos, gm.pairs.TemporalOffset("dynamics"), batch_size=6, seed=1)
         if kind == "steps":
@@ -42,6 +42,10 @@ def maker(folder: Path) -> Callable[[str], Any]:
 
 
 def plain(batch: Any) -> dict[str, Any]:
-    """The bytes of a batch, by name; lists as they are. Element types may differ between frameworks."""
+    """Shapes and bytes of a batch, by name; of whole numbers as int64, which frameworks may make narrower."""
     found = batch.asdict() if hasattr(batch, "asdict") else dict(batch.items())
-    return {name: value if isinstance(value, list) else np.asarray(value).tolist() for name, value in found.items()}
+    return {name: value if isinstance(value, list) else _bytes(np.asarray(value)) for name, value in found.items()}
+
+
+def _bytes(array: Any) -> tuple[tuple[int, ...], bytes]:
+    return array.shape, (array.astype(np.int64) if array.dtype.kind in "iub" else array).tobytes()

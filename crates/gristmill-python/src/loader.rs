@@ -169,12 +169,18 @@ impl Loader {
     /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        let batch = self.wait(py, alias, timeout)?;
-        if batch.is_some() {
-            // The wait is over, even where some files still cannot be read: the next one is warned of again.
-            *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Waits::default();
-        }
-        Ok(batch)
+        self.handed(py, alias, timeout, true)
+    }
+
+    /// [`Loader::next`] of a batch that counts as given when `count` says so.
+    #[pyo3(signature = (alias, timeout))]
+    fn take(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
+        self.handed(py, alias, timeout, false)
+    }
+
+    /// Counts the oldest batch of an output as given that was taken and does not count yet.
+    fn count(&self, py: Python<'_>, alias: &str) -> Result<(), Fault> {
+        py.detach(|| Ok(self.engine.count(alias)?))
     }
 
     /// Load, queues, pool and reservoir, in JSON.
@@ -378,11 +384,34 @@ impl Loader {
     }
 
     /// Waits in slices, between which Ctrl-C gets through; `None` when `timeout` seconds have passed.
-    fn wait(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
+    fn handed(
+        &self,
+        py: Python<'_>,
+        alias: &str,
+        timeout: Option<f64>,
+        at_once: bool,
+    ) -> Result<Option<RawBatch>, Fault> {
+        let batch = self.wait(py, alias, timeout, at_once)?;
+        if batch.is_some() {
+            // The wait is over, even where some files still cannot be read: the next one is warned of again.
+            *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Waits::default();
+        }
+        Ok(batch)
+    }
+
+    fn wait(
+        &self,
+        py: Python<'_>,
+        alias: &str,
+        timeout: Option<f64>,
+        at_once: bool,
+    ) -> Result<Option<RawBatch>, Fault> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
         loop {
             let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()).min(SLICE));
-            match py.detach(|| self.engine.next(alias, Some(left)))? {
+            let next =
+                || if at_once { self.engine.next(alias, Some(left)) } else { self.engine.take(alias, Some(left)) };
+            match py.detach(next)? {
                 Next::Batch(batch) => return Ok(Some(raw(batch))),
                 Next::End => return Err(end_of_stream(py, alias).into()),
                 Next::Pending => self.warn(py)?,

@@ -5,14 +5,11 @@ No thread: a copy is begun in the call that asks for a batch, and goes on beside
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeAlias
-from weakref import WeakKeyDictionary, WeakSet
 
-from gristmill.demos import standing
 from gristmill.demos.mixing import MixedLoader
 from gristmill.errors import ConfigError, EndOfStream, StoppedError
 from gristmill.frameworks import turns
@@ -22,25 +19,25 @@ from gristmill.loaders.sources import advice
 #: Begins to bring a batch over; what it gives is called when a step takes the batch.
 Bring: TypeAlias = Callable[[Any], Callable[[], dict[str, Any]]]
 
-#: Feeds of one output each, by loader: a state is of all of them.
-_FEEDS: WeakKeyDictionary[DataLoader, WeakSet[DeviceFeed]] = WeakKeyDictionary()
-
 
 class _Source(Protocol):
     """What a feed asks of a loader."""
 
     def passes(self) -> int:
-        """Which pass the next batch belongs to."""
+        """Which pass the next batch belongs to that a step is given."""
 
     def take(self, timeout: float | None) -> Any:
         """The next batch; `None` where there is none within `timeout`. `EndOfStream` where there is none left."""
 
-    def state(self) -> Any:
-        """Where the loader stands."""
+    def used(self) -> None:
+        """Counts the oldest batch that was taken as given to a step."""
+
+    def state(self) -> dict[str, Any]:
+        """Where the loader stands after what was given to steps."""
 
 
 class _Batches:
-    """Of a `DataLoader`."""
+    """Of a `DataLoader`, which counts batches itself."""
 
     def __init__(self, loader: DataLoader, alias: str) -> None:
         self._loader, self._alias = loader, alias
@@ -49,29 +46,42 @@ class _Batches:
         return self._loader._engine.passes_ended(self._alias)
 
     def take(self, timeout: float | None) -> Any:
-        return self._loader._next(self._alias, timeout)
+        return self._loader._next(self._alias, timeout, at_once=False)
 
-    def state(self) -> str:
-        return self._loader._engine.state()
-
-
-class _Pairs:
-    """Of a `PairLoader` or `StepLoader`."""
-
-    def __init__(self, loader: MixedLoader[Any]) -> None:
-        self._loader = loader
-
-    def passes(self) -> int:
-        return self._loader.epoch
-
-    def take(self, timeout: float | None) -> Any:
-        try:
-            return self._loader.get_next(timeout=timeout)
-        except TimeoutError:
-            return None
+    def used(self) -> None:
+        self._loader._engine.count(self._alias)
 
     def state(self) -> dict[str, Any]:
         return self._loader.state_dict()
+
+
+class _Pairs:
+    """Of a `PairLoader` or `StepLoader`, which stands at a pass and a row."""
+
+    def __init__(self, loader: MixedLoader[Any]) -> None:
+        self._loader = loader
+        self._stands = self._place()
+        self._later: deque[tuple[int, int]] = deque()
+
+    def _place(self) -> tuple[int, int]:
+        return self._loader.epoch, self._loader.starts().start
+
+    def passes(self) -> int:
+        return self._stands[0]
+
+    def take(self, timeout: float | None) -> Any:
+        try:
+            batch = self._loader.get_next(timeout=timeout)
+        except TimeoutError:
+            return None
+        self._later.append(self._place())
+        return batch
+
+    def used(self) -> None:
+        self._stands = self._later.popleft()
+
+    def state(self) -> dict[str, Any]:
+        return self._loader.state_at(*self._stands)
 
 
 class _Coming(NamedTuple):
@@ -79,8 +89,6 @@ class _Coming(NamedTuple):
 
     arrive: Callable[[], dict[str, Any]]
     rows: int
-    #: Where the loader stood after it.
-    state: Any
 
 
 class _Stuck(NamedTuple):
@@ -101,34 +109,36 @@ class DeviceFeed:
     is a dictionary of arrays by name; `rows` says how many rows of the last one are real.
 
     An error of the loader is raised at the batch where it belongs, after all batches before it. An interrupt or a
-    timeout loses none. The loader is the feed's while it runs: take nothing from it, and save the feed's state.
+    timeout loses none. The output of the loader is the feed's: take no batch of it elsewhere.
     """
 
     def __init__(self, loader: DataLoader | MixedLoader[Any], alias: str, ahead: int, bring: Bring) -> None:
         if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 0:
             raise ValueError(f"ahead={ahead!r}; expected how many batches may be on their way, such as 2, or 0")
-        self._source: _Source
         if isinstance(loader, DataLoader):
             _check_alias(loader, alias)
-            self._source = _Batches(loader, alias)
-            _FEEDS.setdefault(loader, WeakSet()).add(self)
-        elif isinstance(loader, MixedLoader):
-            if alias:
-                raise TypeError("`alias` belongs to a DataLoader of several outputs")
-            self._source = _Pairs(loader)
-        else:
+        elif not isinstance(loader, MixedLoader):
             raise TypeError(f"expected a loader of gristmill, found {type(loader).__name__}")
+        elif alias:
+            raise TypeError("`alias` belongs to a DataLoader of several outputs")
         self._loader, self._alias, self._ahead, self._bring = loader, alias, ahead, bring
         self._begin_again()
         self._closed, self._rows = False, 0
 
     def _begin_again(self) -> None:
-        # Batches that come, `None` for the end of a pass, an error of the loader at its place.
-        self._queue: deque[_Coming | _Stuck | Exception | None] = deque()
+        loader = self._loader
+        source = _Batches(loader, self._alias) if isinstance(loader, DataLoader) else _Pairs(loader)
+        self._source: _Source = source
+        # Batches that come, and an error of the loader at its place.
+        self._queue: deque[_Coming | _Stuck | Exception] = deque()
+        # The pass that is gone over, whether a batch of it was given, and whether the loader has no more.
         self._pass: int | None = None
-        self._begun = False
-        # Where the loader stood after the last batch that was given; `None` where it stands there still.
-        self._stands: Any = None
+        self._begun, self._over = False, False
+
+    @property
+    def alias(self) -> str:
+        """Which output of the loader it feeds."""
+        return self._alias
 
     @property
     def ahead(self) -> int:
@@ -187,44 +197,50 @@ class DeviceFeed:
         """The next batch; `None` where a pass is over."""
         if self._closed:
             raise StoppedError("the feed was closed; make another one of a loader that was given its state")
-        if not self._queue:
-            self._pull(timeout)
+        passes = self._source.passes()
+        if self._pass is None:
+            self._pass, self._begun = passes, False
+        elif self._pass != passes:
+            self._pass = None
+            return None
+        try:
+            if not self._queue:
+                self._pull(timeout)
+        except EndOfStream as over:
+            if not self._begun:
+                raise EndOfStream(self._advised(over)) from None
+            self._pass = None
+            return None
         # The step before runs still, where it runs beside this process.
         while len(self._queue) <= self._ahead and self._pull(0.0):
             pass
         found = self._queue[0]
         if isinstance(found, _Stuck):
             raise found.error
+        if isinstance(found, _Coming):
+            self._source.used()
         self._queue.popleft()
-        if found is None:
-            self._pass = None
-            return None
         if isinstance(found, Exception):
             raise found
-        self._stands, self._rows = found.state, found.rows
+        self._begun, self._rows = True, found.rows
         return found.arrive()
 
     def _pull(self, timeout: float | None) -> bool:
-        """Takes the next batch of the loader, or what comes in its place, into the queue; `False` where none is ready.
+        """Takes the next batch of the loader, or its error, into the queue; `False` where none is ready.
 
         Raises:
+            EndOfStream: the queue is empty, and there is none left.
             TimeoutError: the queue is empty, and `timeout` seconds have passed.
         """
-        if self._queue and not isinstance(self._queue[-1], _Coming):
+        if self._queue and (self._over or not isinstance(self._queue[-1], _Coming)):
             return False
-        passes = self._source.passes()
-        if self._pass is None:
-            self._pass, self._begun = passes, False
-        elif self._pass != passes:
-            self._queue.append(None)
-            return True
-        if self._stands is None:
-            self._stands = self._source.state()
         try:
             batch = self._source.take(timeout)
-        except EndOfStream as over:
-            self._queue.append(None if self._begun else EndOfStream(self._advised(over)))
-            return True
+        except EndOfStream:
+            if not self._queue:
+                raise
+            self._over = True
+            return False
         except Exception as error:
             self._queue.append(error)
             return True
@@ -233,15 +249,13 @@ class DeviceFeed:
                 return False
             raise TimeoutError(f"no batch within {timeout} seconds")
         try:
-            state, rows = self._source.state(), getattr(batch, "rows", None)
-            rows = _length(batch) if rows is None else rows
-            self._queue.append(_Coming(self._bring(batch), rows, state))
+            rows = getattr(batch, "rows", None)
+            self._queue.append(_Coming(self._bring(batch), _length(batch) if rows is None else rows))
         except Exception as error:
             self._queue.append(_Stuck(error))
         except BaseException:
             self._queue.append(_Stuck(StoppedError("a batch was lost when it was interrupted; load feed.state_dict()")))
             raise
-        self._begun = True
         return True
 
     def _advised(self, over: EndOfStream) -> str:
@@ -251,30 +265,21 @@ class DeviceFeed:
     def state_dict(self) -> dict[str, Any]:
         """The state of the loader after the last batch that was taken from here, however many are on their way.
 
-        Of a loader with several outputs it is that of all its feeds.
+        Of a `DataLoader` with several outputs it is that of all its feeds, and of what was taken from it directly.
         """
-        if isinstance(self._loader, DataLoader) and len(self._loader.outputs) > 1:
-            return _of_several(self._loader)
-        if self._stands is None:
-            return self._loader.state_dict()
-        state: dict[str, Any] = json.loads(self._stands) if isinstance(self._stands, str) else dict(self._stands)
-        return state
+        return self._source.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next batch is the one after those that the state has; a loader that runs starts again for it.
+        """The next batch is the one after those that the state has; a `DataLoader` that runs starts again for it.
 
         Raises:
             StateError: it is of other data or another configuration.
         """
         loader = self._loader
-        if isinstance(loader, DataLoader):
-            for feed in _FEEDS[loader]:
-                feed._begin_again()
-            if loader._begun:
-                turns.renew(loader)
-        else:
-            self._begin_again()
+        if isinstance(loader, DataLoader) and loader._begun:
+            turns.renew(loader)
         loader.load_state_dict(state)
+        self._begin_again()
 
     def close(self) -> None:
         """Lets go of what is on its way, and stops the loader; what was given stays valid. Twice does no harm."""
@@ -284,7 +289,6 @@ class DeviceFeed:
             self._loader.stop()
 
     def __enter__(self) -> Self:
-        self._loader.start()
         return self
 
     def __exit__(
@@ -311,27 +315,3 @@ def _length(batch: Any) -> int:
     """Rows of a batch of pairs or steps."""
     values = batch.asdict() if hasattr(batch, "asdict") else batch
     return next((len(array) for array in values.values()), 0)
-
-
-def _of_several(loader: DataLoader) -> dict[str, Any]:
-    """The state of a loader of which feeds took batches ahead: each output after what was given of it."""
-    state: dict[str, Any] = loader.state_dict()
-    older = [(feed._alias, json.loads(feed._stands)) for feed in _FEEDS[loader] if feed._stands is not None]
-    for alias, stood in older:
-        name = alias or next(iter(state["outputs"]))
-        state["outputs"][name] = stood["outputs"][name]
-        # What left the disk meanwhile is needed still; what came is known.
-        for stage, files in stood.get("files", {}).items():
-            known = {file["id"] for file in state["files"][stage]}
-            state["files"][stage] += [file for file in files if file["id"] not in known]
-            state["files"][stage].sort(key=lambda file: file["id"])
-    if older:
-        first = min((stood for _, stood in older), key=_given)
-        state["oldest_needed"] = first.get("oldest_needed", {})
-    state.pop("checksum", None)
-    return standing.sealed(state)
-
-
-def _given(state: Mapping[str, Any]) -> int:
-    """Batches of all outputs before a state."""
-    return sum(int(output["batch"]) for output in state["outputs"].values())

@@ -70,6 +70,8 @@ def _check(loader: DataLoader, alias: str, placing: Any) -> None:
         if sharding.is_fully_addressable:
             shape = (output.batch_size, *tensor.row_shape)
             try:
+                # A sharding by axes of more than the array has.
+                getattr(sharding, "check_compatible_aval", len)(shape)
                 sharding.shard_shape(shape)
             except ValueError as error:
                 raise _unfit(tensor.name, shape, sharding, error) from None

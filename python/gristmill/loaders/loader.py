@@ -396,13 +396,15 @@ class DataLoader(Traced):
             raise TypeError(f"{message} to a loader that is made there")
         return make_again, (DataLoader, self._given, self._stands)
 
-    def _next(self, alias: str, timeout: float | None) -> Batch | None:
+    def _next(self, alias: str, timeout: float | None, *, at_once: bool = True) -> Batch | None:
+        """The next batch; what is not given at once is when the engine is told to count it."""
         self._begun = True
+        next_of = self._engine.next if at_once else self._engine.take
         try:
-            found = self._engine.next(alias, _HEAR if timeout is None else timeout)
+            found = next_of(alias, _HEAR if timeout is None else timeout)
             while found is None and timeout is None:
                 self._hear()  # Why it waits.
-                found = self._engine.next(alias, _HEAR)
+                found = next_of(alias, _HEAR)
         finally:
             self._hear()
         if found is None:

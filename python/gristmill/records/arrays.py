@@ -25,7 +25,8 @@ def bfloat16() -> np.dtype[Any]:
         from ml_dtypes import bfloat16 as found
     except ImportError:
         return np.dtype(np.uint16)
-    return np.dtype(found)
+    dtype: np.dtype[Any] = np.dtype(found)
+    return dtype
 
 
 def _element(dtype: npt.DTypeLike) -> npt.DTypeLike:

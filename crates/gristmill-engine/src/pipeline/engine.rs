@@ -51,6 +51,16 @@ pub trait Engine: Send + Sync {
     /// Errors: `UnknownAlias`, `Stopped`, `Forked`, and what the data themselves report at this place.
     fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next>;
 
+    /// [`Engine::next`]; a state, a pass and the ledger have the batch when [`Engine::count`] says so.
+    ///
+    /// Errors: as [`Engine::next`].
+    fn take(&self, alias: &str, wait: Option<Duration>) -> Result<Next>;
+
+    /// Counts the oldest batch of an output as delivered that was taken and does not count yet.
+    ///
+    /// Errors: `Path` where a ledger or a journal cannot be written; it does not count then.
+    fn count(&self, alias: &str) -> Result<()>;
+
     /// Stops the threads within a second. Returns the names of those that hang in the operating system and were left behind.
     fn stop(&self) -> Vec<String>;
 
@@ -232,6 +242,14 @@ impl Engine for DataLoader {
         self.next(alias, wait)
     }
 
+    fn take(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
+        self.take(alias, wait, false)
+    }
+
+    fn count(&self, alias: &str) -> Result<()> {
+        self.count(alias)
+    }
+
     fn stop(&self) -> Vec<String> {
         self.stop()
     }
@@ -336,6 +354,14 @@ impl Engine for IndexLoader {
 
     fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
         self.next(alias, wait)
+    }
+
+    fn take(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
+        self.take(alias, wait, false)
+    }
+
+    fn count(&self, _: &str) -> Result<()> {
+        self.count()
     }
 
     fn stop(&self) -> Vec<String> {

@@ -14,7 +14,7 @@ mod read;
 mod room;
 mod settle;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,6 +152,8 @@ pub(in crate::pipeline) struct Inner {
     pub(in crate::pipeline) refills: Vec<Refill>,
     pub(in crate::pipeline) refilling: usize,
     outbox: Option<Delivery>,
+    /// Batches that were handed out and count as delivered later, the oldest first.
+    uncounted: VecDeque<u64>,
     /// What is in batches that are not delivered yet, where there is a ledger.
     digests: BTreeMap<u64, Digests>,
 }
@@ -241,6 +243,7 @@ impl Chain {
             refills: Vec::new(),
             refilling: 0,
             outbox: None,
+            uncounted: VecDeque::new(),
             digests: BTreeMap::new(),
         };
         Ok(Chain {
@@ -277,25 +280,50 @@ impl Chain {
         self.files.of(source)
     }
 
-    /// The next batch, error or end, waiting up to `wait`.
-    pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
+    /// The next batch, error or end, waiting up to `wait`. It counts as delivered at once, or when [`Chain::count`] says so.
+    pub(in crate::pipeline) fn next(&self, wait: Option<Duration>, at_once: bool) -> Taken<Delivery> {
         let kept = self.untold.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         let taken = kept.map_or_else(|| self.take(wait), |batch| Taken::Item(Ok(batch)));
         if matches!(taken, Taken::Closed) {
             self.stall.over();
         }
         let Taken::Item(Ok(batch)) = taken else { return taken };
-        if let Err(error) = self.tell(batch.number) {
+        if !at_once {
+            self.lock().uncounted.push_back(batch.number);
+            self.shared.signal.notify(Lane::Work);
+        } else if let Err(error) = self.took(batch.number) {
             // It comes once it can be noted.
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(batch);
             return Taken::Item(Err(error));
         }
+        Taken::Item(Ok(batch))
+    }
+
+    /// Counts the oldest batch as delivered that was handed out and does not count yet; nothing where there is none.
+    ///
+    /// Errors: it cannot be noted in the ledger or the journal, and still does not count.
+    pub(in crate::pipeline) fn count(&self) -> Result<()> {
+        let Some(number) = self.lock().uncounted.front().copied() else { return Ok(()) };
+        self.took(number)?;
+        self.lock().uncounted.pop_front();
+        Ok(())
+    }
+
+    /// The batch after the last one, where all that was handed out counts as delivered.
+    pub(in crate::pipeline) fn end(&self) -> Option<u64> {
+        let inner = self.lock();
+        inner.uncounted.is_empty().then_some(inner.fold.delivered.batch)
+    }
+
+    /// Batch `number` is delivered.
+    fn took(&self, number: u64) -> Result<()> {
+        self.tell(number)?;
         let mut inner = self.lock();
-        inner.fold.took(batch.number);
+        inner.fold.took(number);
         inner.forget();
         drop(inner);
         self.shared.signal.notify(Lane::Work);
-        Taken::Item(Ok(batch))
+        Ok(())
     }
 
     /// How many passes over the files ended with batches that were given since the start.

@@ -1,6 +1,8 @@
 //! The tasks of an index loader: pieces of batches are gathered and encoded by any worker, batches leave in order.
 //! What is in a batch is the plan's; nothing here depends on who is quicker.
 
+mod count;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,6 +72,8 @@ pub(super) struct Feed {
     inner: Mutex<Inner>,
     /// A batch that could not be noted: it comes next.
     untold: Mutex<Option<Made>>,
+    /// Batches that were handed out and count as delivered later, the oldest first, with what is in them.
+    uncounted: Mutex<VecDeque<(u64, Digests)>>,
 }
 
 #[derive(Default)]
@@ -125,6 +129,7 @@ impl Feed {
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
             untold: Mutex::default(),
+            uncounted: Mutex::default(),
             plan,
             assembly,
             piece,
@@ -183,10 +188,17 @@ impl Feed {
         self.handoff.waited_ns()
     }
 
-    /// The next batch, error or end, waiting up to `wait`.
-    pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
+    /// The next batch, error or end, waiting up to `wait`. It counts as delivered at once, or when [`Feed::count`] says so.
+    pub(super) fn next(&self, wait: Option<Duration>, at_once: bool) -> Taken<Delivery> {
         let kept = self.untold().take();
         match kept.map_or_else(|| self.take(wait), Taken::Item) {
+            Taken::Item((number, delivery, digests)) if !at_once => {
+                if delivery.is_ok() {
+                    self.uncounted().push_back((number, digests));
+                }
+                self.shared.signal.notify(Lane::Work);
+                Taken::Item(delivery)
+            }
             Taken::Item((number, delivery, digests)) => {
                 // No state may count a batch that the ledger has not: it comes once that could be written.
                 if let (Some(book), Ok(_)) = (&self.shared.book, &delivery)
@@ -195,13 +207,7 @@ impl Feed {
                     *self.untold() = Some((number, delivery, digests));
                     return Taken::Item(Err(error));
                 }
-                let mut inner = self.lock();
-                inner.delivered = number + 1;
-                if inner.fetched.is_some() {
-                    self.shared.signal.notify(Lane::Read);
-                }
-                drop(inner);
-                self.shared.signal.notify(Lane::Work);
+                self.took(number);
                 Taken::Item(delivery)
             }
             Taken::Nothing => Taken::Nothing,

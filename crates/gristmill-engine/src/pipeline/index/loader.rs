@@ -1,6 +1,8 @@
 //! The loader of rows by number that people hold: starts and stops its threads, hands out batches, says where it stands.
 //! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
 
+mod take;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,7 +12,6 @@ use std::time::Duration;
 
 use gristmill_packs::demos::pairs::Pairs;
 use gristmill_runtime::error::{Error, Result};
-use gristmill_runtime::runtime::handoff::Taken;
 use gristmill_runtime::runtime::metrics::Rates;
 use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
 use gristmill_runtime::runtime::seed::fresh_root;
@@ -28,7 +29,7 @@ use super::state::IndexState;
 use super::status::{metrics, status, totals};
 use super::weighted::Sampler;
 use crate::pipeline::ledger::{Book, By};
-use crate::pipeline::loader::{Next, Output};
+use crate::pipeline::loader::Output;
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
 use crate::pipeline::resume::saved;
 use crate::pipeline::watch::metrics::Metrics;
@@ -261,31 +262,6 @@ impl IndexLoader {
         let readers = if self.assembly.table().is_near() { 1 } else { READERS };
         scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
         Ok(self.running.get_or_init(|| Running { scheduler, feed, rates: Arc::default() }))
-    }
-
-    /// The next batch, waiting up to `wait` (for ever when `None`); starts the loader if needed.
-    ///
-    /// Errors: `UnknownAlias` for any alias but the empty one, `Stopped`, `Forked`; `Format`, with file and row, in place
-    /// of a batch that has a row which cannot be encoded.
-    pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
-        self.known(alias)?;
-        let running = self.running()?;
-        let taken = running.feed.next(wait);
-        let mut rates = running.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        rates.sample_after(SAMPLE, || totals(&running.feed));
-        drop(rates);
-        match taken {
-            Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
-            Taken::Item(Err(error)) => Err(error),
-            Taken::Nothing => Ok(Next::Pending),
-            Taken::Closed if self.control().stopped => Err(Error::Stopped),
-            Taken::Closed => {
-                if let (Some(book), Some(batches)) = (running.feed.book(), running.feed.batches()) {
-                    book.ended("", batches)?;
-                }
-                Ok(Next::End)
-            }
-        }
     }
 
     /// Stops the threads within a second; does nothing the second time. Returns the names of those that hang in the

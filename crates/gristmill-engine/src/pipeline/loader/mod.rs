@@ -249,6 +249,11 @@ impl DataLoader {
     ///
     /// Errors: `UnknownAlias`, `Stopped`, `Forked`, and whatever the stream itself reports at this place.
     pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
+        self.take(alias, wait, true)
+    }
+
+    /// [`DataLoader::next`]; the batch counts as delivered `at_once`, or when [`DataLoader::count`] says so.
+    pub fn take(&self, alias: &str, wait: Option<Duration>, at_once: bool) -> Result<Next> {
         let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
         let Some(running) = self.begun(deadline)? else { return Ok(Next::Pending) };
         let Some(chain) = running.observer.chains.iter().find(|chain| chain.plan.alias == alias) else {
@@ -256,7 +261,7 @@ impl DataLoader {
             return Err(Error::UnknownAlias { alias: alias.to_owned(), known: known.join(", ") });
         };
         chain.stall.wanted(|| self.starting.take());
-        match chain.next(wait) {
+        match chain.next(wait, at_once) {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
@@ -264,8 +269,8 @@ impl DataLoader {
             Taken::Closed => {
                 // What was found last is reported before the end is.
                 running.observer.notice();
-                if let Some(book) = &running.book {
-                    book.ended(alias, chain.lock().fold.delivered.batch)?;
+                if let (Some(book), Some(end)) = (&running.book, chain.end()) {
+                    book.ended(alias, end)?;
                 }
                 Ok(Next::End)
             }

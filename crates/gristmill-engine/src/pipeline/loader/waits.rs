@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use gristmill_runtime::error::Error;
+use gristmill_runtime::error::{Error, Result};
 use gristmill_stages::config::IoErrors;
 
 use super::DataLoader;
@@ -43,6 +43,14 @@ impl DataLoader {
     pub fn passes_ended(&self, alias: &str) -> u64 {
         let chains = self.runs_here().map_or(&[][..], |running| &running.observer.chains);
         chains.iter().find(|chain| chain.plan.alias == alias).map_or(0, |chain| chain.passes_ended())
+    }
+
+    /// Counts the oldest batch of an output as delivered that was taken and does not count yet; nothing where there is none.
+    ///
+    /// Errors: `Path` where the ledger or the journal cannot be written; it does not count then.
+    pub fn count(&self, alias: &str) -> Result<()> {
+        let chains = self.runs_here().map_or(&[][..], |running| &running.observer.chains);
+        chains.iter().find(|chain| chain.plan.alias == alias).map_or(Ok(()), |chain| chain.count())
     }
 
     /// What becomes of its streams where files cannot be read.
