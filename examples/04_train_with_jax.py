@@ -1,4 +1,4 @@
-"""Fit a value head with JAX: batches are pytrees, and reach it without a copy.
+"""Fit a value head with JAX: small batches are on their way while a step runs, and are expanded on the device.
 
 pip install gristmill[jax]
 python examples/04_train_with_jax.py [games/]
@@ -16,9 +16,9 @@ import gristmill.jax
 STEPS = 300
 
 
-def loss(weights: jax.Array, batch: gm.Batch) -> jax.Array:
+def loss(weights: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
     """How far the result is from what a linear head of the twelve planes of men tells."""
-    planes, results = batch["planes"][:, :12], batch["values"][:, 0, 0]
+    planes, results = gm.jax.expand(batch)["planes"][:, :12], batch["values"][:, 0, 0]
     predicted = jnp.tanh(planes.reshape(len(planes), -1) @ weights)
     return jnp.mean((predicted - results) ** 2)
 
@@ -29,10 +29,11 @@ def main(directory: str = "example-games") -> None:
     step = jax.jit(jax.value_and_grad(loss))
     weights = jnp.zeros(12 * 64)
     losses = []
-    config = gm.presets.lc0(directory, pool=1000, reservoir=4096, batch_size=256, seed=1)
-    with gm.DataLoader(config) as loader:
-        for number in range(STEPS):
-            error, gradient = step(weights, loader.get_next())
+    tensors = ["planes:packed", "values"]
+    config = gm.presets.lc0(directory, pool=1000, reservoir=4096, batch_size=256, seed=1, tensors=tensors)
+    with gm.jax.feed(gm.DataLoader(config), ahead=2) as feed:
+        for number, batch in zip(range(STEPS), feed, strict=False):
+            error, gradient = step(weights, batch)
             weights = weights - 0.05 * gradient
             losses.append(float(error))
             if number % 20 == 0:

@@ -24,10 +24,11 @@ PROMISES = {
     "09_train_with_pytorch": r"^mean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
     "10_share_batches_among_ranks": r"^one rank resumes with the same rows: True$",
     "11_log_the_loader": r"^(\d+) numbers of the loader beside the loss, at (\d+) steps$",
+    "12_train_2048_with_values": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
 }
 
 #: Those of which more is expected than words.
-JUDGED = ("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch")
+JUDGED = ("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch", "12_train_2048_with_values")
 
 
 def run(program: str, folder: Path, *words: str) -> "re.Match[str]":
@@ -91,6 +92,12 @@ def test_the_loss_falls_with_jax(folder: Path) -> None:
     pytest.importorskip("jax")
     first, last = map(float, run("04_train_with_jax", folder).groups())
     assert last < 0.9 * first
+
+
+def test_the_loss_of_moves_and_values_falls_with_jax(folder: Path) -> None:
+    pytest.importorskip("jax")
+    first, last = map(float, run("12_train_2048_with_values", folder).groups())
+    assert last < 0.8 * first
 
 
 def test_the_loss_falls_with_torch(folder: Path) -> None:

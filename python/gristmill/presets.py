@@ -79,7 +79,7 @@ def lc0(
             `split` these are `train` and `val`, and have all games.
         fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
         encoder: what makes tensors of frames, `"chess"` by default; of other kinds by their name.
-        tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...;
+        tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:packed`), `probs`, `values`, ...;
             with the encoder `"fields"` each field with its type and the shape of one step, such as `obs:u8[64,64,3]`.
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.

@@ -72,6 +72,14 @@ fn feeding(folder: &Path) {
         println!("index loader, {threads} threads: {rate:.0} random positions a second of one core (goal: 50 000)");
     }
     let steps = |offsets: std::ops::Range<i64>, pad| View::Window { offsets: offsets.collect(), pad, tensors: vec![] };
+    for tensors in [
+        ["planes", "probs", "values"].as_slice(),
+        &["planes:packed", "probs:sparse", "values"],
+        &["planes", "plies_left"],
+        &["planes:packed", "plies_left"],
+    ] {
+        println!("{}, through the loader: {:.2} us a position", tensors.join(", "), fed(&all, 1, tensors, None));
+    }
     for planes in ["planes", "planes:u8"] {
         let alone = fed(&all, 1, &[planes], None);
         println!("{planes}, probs, values, alone: {alone:.2} us a position");
@@ -87,11 +95,12 @@ fn feeding(folder: &Path) {
     }
 }
 
-/// Processor time, in us, of a step that is shown.
+/// Processor time, in us, of a step that is shown; policy and values beside planes that are named alone.
 fn fed(all: &Selection, threads: usize, planes: &[&str], view: Option<View>) -> f64 {
     let tensors: Vec<String> = match planes {
         [] => Vec::new(),
-        _ => planes.iter().copied().chain(["probs", "values"]).map(String::from).collect(),
+        [planes] => [planes, "probs", "values"].map(String::from).to_vec(),
+        tensors => tensors.iter().copied().map(String::from).collect(),
     };
     let steps = match &view {
         None => 1,
