@@ -9,6 +9,8 @@ from browsers import Browser, browsing
 from demo_files import write_magical
 from viewers import Viewer, run, viewing
 
+import gristmill as gm
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -129,6 +131,64 @@ def test_pictures_are_shown(browser: Browser, tmp_path: Path) -> None:
             "[...document.querySelectorAll('.seen img')].every((one) => one.complete && one.naturalWidth === 32)"
         )
         kept(browser, "pictures")
+
+
+def test_a_run_renews_itself_and_leaves_what_people_do(browser: Browser, tmp_path: Path) -> None:
+    run("generate", "chess", tmp_path / "games", "--games", 60, "--seed", 1, "--plies-max", 80)
+    (tmp_path / "games/training.bad.gz").write_bytes(b"no game")
+    browser.looks()
+    with gm.DataLoader(gm.presets.lc0(tmp_path / "games", batch_size=64, reservoir=512, seed=5)) as loader:
+        address = loader.serve_metrics("127.0.0.1:0")
+        loader.get_next()
+        with viewing(address) as viewer:
+            browser.open(viewer.url)
+            browser.wait("document.querySelector('[data-state=running]') !== null")
+            names = "[...document.querySelectorAll('#run dt')]"
+            up = f"{names}.find((one) => one.textContent === 'Up').nextSibling.textContent"
+            before = browser.evaluate(up)
+            browser.evaluate("document.querySelector('.levels a').focus()")
+            for _ in range(3):
+                [loader.get_next() for _ in range(40)]
+                browser.wait(f"{up} !== {before!r}")
+                before = browser.evaluate(up)
+            assert browser.evaluate("document.activeElement.closest('.levels') !== null")
+            kept(browser, "run")
+            for scheme, width in (("dark", 1280), ("light", 390), ("dark", 390)):
+                browser.looks(scheme, width, 900)
+                browser.open(viewer.url)
+                assert browser.evaluate("document.documentElement.scrollWidth") <= width
+                kept(browser, f"run-{scheme}-{width}")
+            browser.looks()
+            browser.open(viewer.url)
+            browser.press("p")
+            browser.wait("document.querySelector('[data-pause]').getAttribute('aria-pressed') === 'true'")
+            browser.press("p")
+            loader.stop()
+            browser.wait("document.querySelector('#run').dataset.state !== 'running'")
+            browser.wait("document.querySelector('#says').textContent.startsWith('The run is:')")
+            assert viewer.end() == 0
+            browser.wait("!document.querySelector('#gone').hidden")
+            assert browser.evaluate("document.querySelectorAll('.stages tbody').length") >= 5
+    # What it cannot reach now is no complaint of the page.
+    browser.complaints.clear()
+
+
+def test_a_run_without_scripts_loads_itself_again(browser: Browser, tmp_path: Path) -> None:
+    run("generate", "chess", tmp_path / "games", "--games", 5, "--seed", 1, "--plies-max", 30)
+    with gm.DataLoader(gm.presets.lc0(tmp_path / "games", batch_size=8, reservoir=8, seed=5)) as loader:
+        address = loader.serve_metrics("127.0.0.1:0")
+        loader.get_next()
+        with viewing(address) as viewer:
+            browser.looks(scripts=False)
+            try:
+                browser.open(viewer.url)
+                loads = browser.asked.count(viewer.url)
+                browser.evaluate("window.first = true")
+                browser.wait("window.first === undefined")
+                assert browser.asked.count(viewer.url) > loads
+                assert browser.evaluate("document.querySelector('[data-keys]').hidden")
+            finally:
+                browser.looks()
 
 
 def test_nothing_was_asked_elsewhere_and_nothing_refused(browser: Browser, chess: Viewer) -> None:

@@ -64,6 +64,18 @@ pub(crate) fn number(value: f64) -> String {
     text.replace('-', "−")
 }
 
+/// A number of bytes, such as `3.2 MiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let (mut value, mut unit) = (count as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1023.95 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
+}
+
 /// What surrounds a page.
 pub(crate) struct Frame<'a> {
     /// Where the site begins, such as `/` or `/TOKEN/`.
@@ -72,6 +84,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) title: &'a str,
     /// The way to this page: names and addresses.
     pub(crate) way: &'a [(String, String)],
+    /// Seconds after which the page loads itself again where no script renews it.
+    pub(crate) again: Option<u32>,
 }
 
 /// A whole page.
@@ -82,12 +96,15 @@ pub(crate) fn page(frame: &Frame<'_>, body: &str) -> String {
         let (name, here) = (escape(name), if i + 1 == frame.way.len() { " aria-current=\"page\"" } else { "" });
         let _ = write!(way, "<li><a href=\"{}\"{here}>{name}</a></li>", escape(address));
     }
+    let again = frame.again.map_or_else(String::new, |seconds| {
+        format!("<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n")
+    });
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} · gristmill</title>\n\
          <link rel=\"icon\" href=\"{root}assets/icon.svg\">\n<link rel=\"stylesheet\" href=\"{root}assets/view.css\">\n\
-         <script type=\"module\" src=\"{root}assets/view.js\"></script>\n</head>\n<body>\n\
+         <script type=\"module\" src=\"{root}assets/view.js\"></script>\n{again}</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">To the content</a>\n<header class=\"top\">\
          <a class=\"brand\" href=\"{root}\"><img src=\"{root}assets/icon.svg\" alt=\"\" width=\"28\" height=\"28\">\
          <span>gristmill</span></a><nav aria-label=\"You are here\"><ol>{way}</ol></nav></header>\n\
@@ -120,6 +137,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read_easily() {
+        let told = [0, 1023, 1024, (1 << 20) - 1, 3 << 30].map(bytes);
+        assert_eq!(told, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "3.0 GiB"]);
         assert_eq!(grouped(1_234_567), "1\u{2009}234\u{2009}567");
         assert_eq!(["0", "999"], [grouped(0), grouped(999)].map(|text| text).each_ref().map(String::as_str));
         for (value, text) in [(0.0, "0"), (-12.0, "−12"), (0.12345, "0.1235"), (1234.56, "1234.6"), (f64::NAN, "–")]

@@ -1,4 +1,4 @@
-//! A path, an address and a flag -> a site of what lies at the path, served until the flag is set. Who asks is checked first: the
+//! A path or a loader, an address and a flag -> a site of what is there, served until the flag is set. Who asks is checked first: the
 //! name of this machine or a token, no other site, no method but GET. Says to every browser what it may load: nothing of others.
 
 use std::cell::RefCell;
@@ -15,7 +15,9 @@ use crate::assets::asset;
 use crate::database::Database;
 use crate::html::{self, escape};
 use crate::pages::{self, Fault, Room};
+use crate::run::Run;
 use crate::url::Asked;
+use crate::watch::client::Client;
 
 /// What a page may load, and who may show it.
 const POLICY: &str =
@@ -27,14 +29,29 @@ pub struct View {
     site: Site,
 }
 
+/// Why there are no pages of a loader.
+#[derive(Debug)]
+pub enum Unseen {
+    /// The address for the pages cannot be bound.
+    Address(Error),
+    /// No loader is heard, and why.
+    Loader(String),
+}
+
 struct Site {
     /// Where the site begins: `/`, or `/TOKEN/`.
     root: String,
     token: Option<String>,
     name: String,
-    all: Opened,
+    all: All,
     /// What was shown last of a folder.
     last: RefCell<Option<(usize, Rc<Opened>)>>,
+}
+
+/// What the site is of.
+enum All {
+    Data(Box<Opened>),
+    Run(Run),
 }
 
 /// A shelf, and of a pack the table of its games.
@@ -58,13 +75,28 @@ impl View {
     ///
     /// Errors: those of opening; `Config` in `addr` for an address that cannot be bound.
     pub fn open(path: &Path, address: &str) -> Result<Self> {
-        let all = Opened::at(path)?;
-        let bound = Door::bind(address);
-        let door = bound.map_err(|e| Error::config("addr", format!("cannot listen on {address}: {e}")))?;
-        let token = (!door.is_local()).then(|| format!("{:016x}{:016x}", fresh_root(), fresh_root()));
-        let root = token.as_ref().map_or("/".to_owned(), |token| format!("/{token}/"));
+        let all = All::Data(Box::new(Opened::at(path)?));
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        Self::of(all, name, address, false)
+    }
+
+    /// Listens to a running loader, and binds the address, with a token as [`View::open`] has it; of a loader that wants a token
+    /// the pages have one of their own in any case.
+    ///
+    /// Errors: `Address` for an address that cannot be bound, `Loader` where none is heard.
+    pub fn watch(client: Client, address: &str) -> Result<Self, Unseen> {
+        let (name, is_guarded) = (client.address().to_owned(), client.has_token());
+        let run = Run::attach(client).map_err(|why| Unseen::Loader(format!("no loader is heard at {name}: {why}")))?;
+        Self::of(All::Run(run), name, address, is_guarded).map_err(Unseen::Address)
+    }
+
+    fn of(all: All, name: String, address: &str, is_guarded: bool) -> Result<Self> {
+        let bound = Door::bind(address);
+        let door = bound.map_err(|e| Error::config("addr", format!("cannot listen on {address}: {e}")))?;
+        let guarded = is_guarded || !door.is_local();
+        let token = guarded.then(|| format!("{:016x}{:016x}", fresh_root(), fresh_root()));
+        let root = token.as_ref().map_or("/".to_owned(), |token| format!("/{token}/"));
         Ok(View { door, site: Site { root, token, name, all, last: RefCell::default() } })
     }
 
@@ -80,7 +112,7 @@ impl View {
 
     /// Whether other machines reach it.
     pub fn is_open(&self) -> bool {
-        self.site.token.is_some()
+        !self.door.is_local()
     }
 
     /// Answers requests until `stop` is set.
@@ -148,10 +180,14 @@ impl Site {
             let lines = vec![("Cache-Control", "private, max-age=300".to_owned())];
             return Ok(Answer { code: 200, kind, lines, body: text.as_bytes().to_vec() });
         }
+        let all = match &self.all {
+            All::Run(run) => return run.answer(&self.root, &path, asked),
+            All::Data(all) => all,
+        };
         let way = vec![(self.name.clone(), self.root.clone())];
         if let ["file", number, rest @ ..] = &path[..] {
             let place: usize = number.parse().map_err(|_| missing())?;
-            let file = self.all.shelf.item(place).ok_or_else(missing)?;
+            let file = all.shelf.item(place).ok_or_else(missing)?;
             let opened = self.item(place, file)?;
             let base = format!("{}file/{place}/", self.root);
             let name = Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into_owned());
@@ -160,7 +196,7 @@ impl Site {
             return Room { root: &self.root, base, way, shelf, database }.answer(rest, asked);
         }
         let (root, base) = (&*self.root, self.root.clone());
-        let (shelf, database) = (&self.all.shelf, self.all.database.as_ref());
+        let (shelf, database) = (&all.shelf, all.database.as_ref());
         Room { root, base, way, shelf, database }.answer(&path, asked)
     }
 
@@ -186,7 +222,7 @@ impl Site {
         }
         let way = [(self.name.clone(), self.root.clone())];
         let body = format!("<h1>No page here</h1><p class=\"wrong\" role=\"alert\">{}</p>", escape(&fault.text));
-        let frame = html::Frame { root: &self.root, title: "No page here", way: &way };
+        let frame = html::Frame { root: &self.root, title: "No page here", way: &way, again: None };
         pages::html_answer(fault.code, html::page(&frame, &body))
     }
 }

@@ -34,6 +34,20 @@ pub(crate) fn parse(text: &str) -> Result<String, String> {
     if host.is_empty() { Err(expected()) } else { Ok(format!("{host}:{port}")) }
 }
 
+/// The address of a loader, where a text is one and no path or URL of data: `PORT`, `HOST:PORT`, `http://HOST:PORT`, or that
+/// of its pages. A file or folder of that name comes first.
+pub(crate) fn of_loader(text: &str) -> Option<String> {
+    let (place, page) = match text.strip_prefix("http://") {
+        Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
+        None if Path::new(text).exists() => return None,
+        None => (text, ""),
+    };
+    let is_page = ["", "status", "metrics"].contains(&page);
+    let port = place.rsplit_once(':').map_or(place, |(_, port)| port);
+    let has_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (is_page && has_port).then(|| parse(place).ok()).flatten()
+}
+
 /// The token of a file, else of the environment, if there is one.
 pub(crate) fn token(file: Option<&PathBuf>) -> Result<Option<String>> {
     let read =
@@ -66,6 +80,28 @@ mod tests {
             assert!(parse(refused).unwrap_err().contains("HOST:PORT"), "{refused}");
         }
         assert!(parse("https://a:1").unwrap_err().contains("ssh"));
+    }
+
+    #[test]
+    fn what_is_data_is_no_loader() {
+        for (text, address) in [
+            ("9100", Some("127.0.0.1:9100")),
+            ("trainer:81", Some("trainer:81")),
+            ("[::1]:81", Some("[::1]:81")),
+            ("http://127.0.0.1:81", Some("127.0.0.1:81")),
+            ("http://127.0.0.1:81/", Some("127.0.0.1:81")),
+            ("http://127.0.0.1:81/status", Some("127.0.0.1:81")),
+            ("http://127.0.0.1:81/games.tar", None),
+            ("http://trainer/", None),
+            ("https://trainer:81", None),
+            ("s3://bucket:81", None),
+            ("packed", None),
+            ("games/a:1", None),
+            ("", None),
+            ("src", None),
+        ] {
+            assert_eq!(of_loader(text).as_deref(), address, "{text}");
+        }
     }
 
     #[test]

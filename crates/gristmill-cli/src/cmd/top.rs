@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use gristmill_engine::runtime::scheduler::Scheduler;
+use gristmill_view::watch::client::Client;
 
 use crate::args::Top;
 use crate::args::address;
@@ -12,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::report;
 use crate::stopping;
 use crate::top;
-use crate::top::attach::{Client, Heard};
+use crate::top::attach::{Heard, watch as hear};
 use crate::top::screen::{Screen, Wish};
 use crate::top::terminal::Live;
 
@@ -38,7 +39,7 @@ fn once(args: &Top, client: &Client) -> Result<()> {
     let mut screen = Screen::new(args.address.clone());
     for wait in [0.0, LOOK] {
         let status = client.status(0, wait).map_err(failed)?;
-        screen.hear(Heard::Status(Box::new(status)));
+        screen.hear(Heard::Status(Box::new(status.status)));
     }
     Ok(report::text_out(&top::text(&screen, WIDTH))?)
 }
@@ -48,7 +49,7 @@ fn watch(args: &Top, client: Client) -> Result<()> {
     let mut live = Live::take(args.address.clone())?;
     let scheduler = Scheduler::new();
     let (stop, (listener, heard)) = (scheduler.stop_flag(), mpsc::channel());
-    let asking = move || client.watch(&stop, &listener);
+    let asking = move || hear(&client, &stop, &listener);
     scheduler.spawn("top", asking).map_err(|e| Failure::Failed(format!("no thread could be started: {e}")))?;
     loop {
         heard.try_iter().for_each(|heard| live.hear(heard));

@@ -1,14 +1,15 @@
-//! `view`: serves pages of a pack, a file or a folder until Ctrl-C, which is how it ends well; opens them in a browser.
+//! `view`: serves pages of a pack, a file, a folder or a running loader until Ctrl-C, which is how it ends well; opens them in a browser.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
-use gristmill_engine::Error;
-use gristmill_view::View as Pages;
+use gristmill_view::watch::client::Client;
+use gristmill_view::{Unseen, View as Pages};
 use serde::Serialize;
 
+use crate::args::address;
 use crate::args::view::View;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::{report, stopping};
 
 /// Where it listens unless an address is given: one that stays the same, so that links of yesterday lead somewhere.
@@ -27,9 +28,9 @@ struct Told<'a> {
 pub(crate) fn run(args: &View) -> Result<()> {
     let stop = stopping::flag()?;
     let pages = match &args.addr {
-        Some(address) => Pages::open(&args.path, address)?,
-        None => match Pages::open(&args.path, USUAL) {
-            Err(Error::Config { .. }) => Pages::open(&args.path, ANY)?,
+        Some(address) => open(args, address)?,
+        None => match open(args, USUAL) {
+            Err(Failure::Usage(_)) => open(args, ANY)?,
             opened => opened?,
         },
     };
@@ -50,6 +51,21 @@ pub(crate) fn run(args: &View) -> Result<()> {
     }
     pages.serve(&stop);
     Ok(())
+}
+
+/// The pages of what is named, at an address.
+fn open(args: &View, at: &str) -> Result<Pages> {
+    let Some(loader) = args.path.to_str().and_then(address::of_loader) else {
+        return Ok(Pages::open(&args.path, at)?);
+    };
+    let client = Client::new(loader.clone(), address::token(args.token_file.as_ref())?);
+    Pages::watch(client, at).map_err(|e| match e {
+        Unseen::Address(e) => e.into(),
+        Unseen::Loader(why) => Failure::Failed(format!(
+            "{why}; a loader answers if it serves metrics: gristmill feed ... --metrics {loader}, or in Python \
+             loader.serve_metrics(\"{loader}\")"
+        )),
+    })
 }
 
 /// Opens the address where there is a screen; where nothing opens it, it is printed all the same.

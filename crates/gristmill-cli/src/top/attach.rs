@@ -1,24 +1,13 @@
-//! An address -> the status of the loader there, again and again, as messages to the screen.
-//! Runs in a thread of its own, so that no key waits for the network; repeats a request that failed.
+//! Documents of a loader -> messages to the screen. Runs in a thread of its own, so that no key waits for the network.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-use gristmill_engine::pipeline::{STATUS_VERSION, Status};
-use serde_json::Value;
-
-use super::screen::is_another_run;
+use gristmill_engine::pipeline::Status;
+use gristmill_view::watch::client::Client;
 
 /// Seconds between two documents.
 pub(crate) const EVERY: f64 = 0.5;
-
-/// Longest wait for a connection, and for an answer beyond the time that it is held back.
-const CONNECT: Duration = Duration::from_secs(3);
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// Largest document that is read.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// What is heard from a loader.
 #[derive(Debug)]
@@ -29,95 +18,13 @@ pub(crate) enum Heard {
     Lost(String),
 }
 
-/// Asks one loader.
-pub(crate) struct Client {
-    agent: ureq::Agent,
-    address: String,
-    token: Option<String>,
-}
-
-impl Client {
-    /// Asks the loader at `address`.
-    pub(crate) fn new(address: String, token: Option<String>) -> Self {
-        let config = ureq::Agent::config_builder()
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(ANSWER))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .max_idle_connections(0)
-            .build();
-        Client { agent: config.new_agent(), address, token }
-    }
-
-    /// The document as it is, with the events after number `after`, held back for `wait` seconds.
-    ///
-    /// Errors: why there is none, for people.
-    pub(crate) fn document(&self, after: u64, wait: f64) -> Result<Value, String> {
-        let url = format!("http://{}/status?after={after}&wait={wait}", self.address);
-        // A connection is used once: what answers when a loader has stopped must not hang on an old one.
-        let mut request = self.agent.get(url).header("Connection", "close");
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let mut answer = request.call().map_err(|e| match e {
-            ureq::Error::Io(e) => e.to_string(),
-            other => other.to_string(),
-        })?;
-        match answer.status().as_u16() {
-            200 => {}
-            401 if self.token.is_some() => return Err("the token is not the loader's".to_owned()),
-            401 => return Err("it wants a token: --token-file FILE, or GRISTMILL_TOKEN".to_owned()),
-            code => return Err(format!("what answers there is no gristmill loader (HTTP {code})")),
-        }
-        let no_document = |e: String| format!("what answers there is no gristmill loader ({e})");
-        let value: Value = {
-            let text = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string();
-            serde_json::from_str(&text.map_err(|e| no_document(e.to_string()))?)
-                .map_err(|e| no_document(e.to_string()))?
+/// Sends each status to the listener until `stop` is set or the listener has gone.
+pub(crate) fn watch(client: &Client, stop: &AtomicBool, listener: &Sender<Heard>) {
+    client.follow(EVERY, stop, &mut |document| {
+        let heard = match document {
+            Ok(document) => Heard::Status(Box::new(document.status)),
+            Err(why) => Heard::Lost(why),
         };
-        match value.get("gristmill_status").and_then(Value::as_u64) {
-            Some(version) if version == u64::from(STATUS_VERSION) => Ok(value),
-            Some(version) => Err(format!(
-                "the loader speaks version {version} of the status document, this top version {STATUS_VERSION}: \
-                 use the gristmill of the loader"
-            )),
-            None => Err(no_document("not a status document".to_owned())),
-        }
-    }
-
-    /// The document as data.
-    ///
-    /// Errors: as [`Client::document`].
-    pub(crate) fn status(&self, after: u64, wait: f64) -> Result<Status, String> {
-        let value = self.document(after, wait)?;
-        serde_json::from_value(value).map_err(|e| format!("the loader's status document cannot be read: {e}"))
-    }
-
-    /// Sends each status to the listener until `stop` is set or the listener has gone.
-    pub(crate) fn watch(&self, stop: &AtomicBool, listener: &Sender<Heard>) {
-        let (mut after, mut wait, mut last) = (0, 0.0, None);
-        while !stop.load(Ordering::Relaxed) {
-            let heard = match self.status(after, wait) {
-                Ok(status) => {
-                    let clock = Status { stages: Vec::new(), events: Vec::new(), ..status.clone() };
-                    if last.replace(clock).is_some_and(|known| is_another_run(&known, &status)) && after > 0 {
-                        // Its events count from the beginning.
-                        (after, wait) = (0, 0.0);
-                        continue;
-                    }
-                    (after, wait) = (status.newest_event, EVERY);
-                    Heard::Status(Box::new(status))
-                }
-                Err(why) => {
-                    wait = 0.0;
-                    std::thread::sleep(Duration::from_secs_f64(EVERY));
-                    Heard::Lost(why)
-                }
-            };
-            if listener.send(heard).is_err() {
-                return;
-            }
-        }
-    }
+        listener.send(heard).is_ok()
+    });
 }

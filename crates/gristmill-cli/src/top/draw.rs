@@ -3,16 +3,16 @@
 
 use gristmill_engine::pipeline::RunState;
 use gristmill_engine::runtime::events::{Event, Level};
+use gristmill_view::watch::headline::{self, Waits};
+use gristmill_view::watch::numbers;
+use gristmill_view::watch::rows::{self, Chip, Row};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
-use super::headline::{self, Waits};
 use super::help;
-use super::numbers;
-use super::rows::{self, Chip, Row};
 use super::screen::{Link, LogSize, Screen};
 
 const KEYS: [(&str, &str); 7] =
@@ -116,7 +116,7 @@ fn summary(screen: &Screen, width: usize) -> Option<Line<'static>> {
         Waits::Loader | Waits::Nobody => Color::Green,
         Waits::Over => Color::Reset,
     };
-    let text = cut(&found.text(), width.saturating_sub(2));
+    let text = cut(&found.text(crate::report::bytes), width.saturating_sub(2));
     let room = width.saturating_sub(Span::raw(text.as_str()).width() + 4);
     let trail = if room >= 5 { numbers::sparkline(&found.trail, room) } else { String::new() };
     Some(Line::from(vec![Span::raw(" "), Span::styled(text, color).bold(), Span::raw("  "), trail.cyan()]))

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use gristmill_engine::pipeline::{RunState, Status};
 use gristmill_engine::runtime::events::{Event, Level};
+use gristmill_view::watch::client::is_another_run;
+use gristmill_view::watch::history::History;
+use gristmill_view::watch::rows::Chips;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::attach::Heard;
-use super::history::History;
-use super::rows::Chips;
 
 /// Events that are kept for the log.
 const KEPT: usize = 1000;
@@ -43,12 +44,6 @@ pub(crate) enum Wish {
     Quit,
     /// To end as interrupted.
     Interrupt,
-}
-
-/// Whether a document is of another run than the one heard before it: of another process or start, or its clock went back.
-pub(super) fn is_another_run(known: &Status, next: &Status) -> bool {
-    let run = |status: &Status| (status.process, status.started_unix_ms);
-    run(known) != run(next) || next.uptime_seconds < known.uptime_seconds
 }
 
 /// All that is shown.

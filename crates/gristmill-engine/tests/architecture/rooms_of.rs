@@ -120,7 +120,9 @@ pub(crate) const HOUSES: [House; 11] = [
             ("database", &["html"]),
             ("draw", &["database", "html", "url"]),
             ("pages", &["assets", "database", "draw", "html", "url"]),
-            ("site", &["assets", "database", "html", "pages", "url"]),
+            ("watch", &[]),
+            ("run", &["draw", "html", "pages", "url", "watch"]),
+            ("site", &["assets", "database", "html", "pages", "run", "url", "watch"]),
         ],
     },
     House {

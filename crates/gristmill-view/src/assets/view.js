@@ -160,3 +160,56 @@ function scrub(game) {
     event.preventDefault();
   });
 }
+
+// A run is renewed each second; what people have opened, marked or moved stays as they left it.
+const run = document.querySelector("[data-run]");
+if (run) follow(run);
+
+function follow(run) {
+  const says = run.querySelector("#says");
+  const gone = run.querySelector("#gone");
+  const pause = run.querySelector("[data-pause]");
+  let still = false;
+  for (const hidden of run.querySelectorAll("[data-keys]")) hidden.hidden = false;
+
+  function put(made) {
+    const old = run.querySelector("#run");
+    const moved = [...old.querySelectorAll(".wide")].map((wide) => wide.scrollLeft);
+    const links = [...old.querySelectorAll("a, [tabindex]")];
+    const focused = links.indexOf(document.activeElement);
+    if (made.dataset.state !== old.dataset.state) says.textContent = `The run is: ${made.dataset.state}.`;
+    old.replaceWith(made);
+    made.querySelectorAll(".wide").forEach((wide, i) => (wide.scrollLeft = moved[i] || 0));
+    if (focused >= 0) made.querySelectorAll("a, [tabindex]")[focused]?.focus({ preventScroll: true });
+  }
+
+  async function renew() {
+    const marks = !getSelection().isCollapsed;
+    if (!still && !marks && !document.hidden) {
+      try {
+        const answer = await fetch(run.dataset.run + location.search);
+        if (!answer.ok) throw new Error(`${answer.status}`);
+        const made = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#run");
+        if (!still) put(made);
+        gone.hidden = true;
+      } catch (error) {
+        gone.textContent = `gristmill view does not answer (${error.message}); these are the last numbers.`;
+        gone.hidden = false;
+      }
+    }
+    setTimeout(renew, 1000);
+  }
+
+  function hold() {
+    still = !still;
+    pause.setAttribute("aria-pressed", still);
+    run.classList.toggle("held", still);
+  }
+
+  pause.addEventListener("click", hold);
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "p" || event.ctrlKey || event.metaKey || event.altKey) return;
+    hold();
+  });
+  setTimeout(renew, 1000);
+}

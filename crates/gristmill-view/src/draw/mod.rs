@@ -5,4 +5,5 @@ pub(crate) mod bands;
 pub(crate) mod bars;
 pub(crate) mod board;
 pub(crate) mod curves;
+pub(crate) mod spark;
 pub(crate) mod tiles;

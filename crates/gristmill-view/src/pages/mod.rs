@@ -92,7 +92,7 @@ impl Room<'_> {
 
     fn page_by(&self, way: &[(String, String)], title: &str, body: &str) -> Answer {
         let title = format!("{title} · {}", self.name());
-        html_answer(200, html::page(&html::Frame { root: self.root, title: &title, way }, body))
+        html_answer(200, html::page(&html::Frame { root: self.root, title: &title, way, again: None }, body))
     }
 
     /// What the shelf is called.

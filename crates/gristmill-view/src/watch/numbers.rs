@@ -1,10 +1,10 @@
 //! Numbers -> short texts for a table: rates with SI suffixes, totals with separators, times. Prints nothing.
 
 /// What stands where nothing is known.
-pub(super) const UNKNOWN: &str = "--";
+pub const UNKNOWN: &str = "--";
 
 /// A number with one decimal and a suffix from a thousand on: `41.2`, `12.3k`.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let mut value = value;
     for suffix in ["", "k", "M", "G", "T"] {
         // 999.95 would be rounded to 1000.0.
@@ -17,17 +17,17 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// A rate, or `--`.
-pub(super) fn rate(value: Option<f64>) -> String {
+pub fn rate(value: Option<f64>) -> String {
     value.map_or(UNKNOWN.to_owned(), short)
 }
 
 /// A count of items, exact below ten thousand and short from there on: `4096`, `50.0k`.
-pub(super) fn brief(value: u64) -> String {
+pub fn brief(value: u64) -> String {
     if value < 10_000 { value.to_string() } else { short(value as f64) }
 }
 
 /// A total with apostrophes between thousands, from ten thousand on: `9999`, `1'234'567`.
-pub(super) fn total(value: u64) -> String {
+pub fn total(value: u64) -> String {
     let digits = value.to_string();
     if value < 10_000 {
         return digits;
@@ -43,7 +43,7 @@ pub(super) fn total(value: u64) -> String {
 }
 
 /// Values over time, a cell each, of the last `room` of them: the highest is a full cell, zero the lowest mark.
-pub(super) fn sparkline(values: &[f64], room: usize) -> String {
+pub fn sparkline(values: &[f64], room: usize) -> String {
     const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = &values[values.len().saturating_sub(room)..];
     let most = shown.iter().copied().fold(0.0, f64::max);
@@ -52,7 +52,7 @@ pub(super) fn sparkline(values: &[f64], room: usize) -> String {
 }
 
 /// Seconds as `12:34:56`, with days in front where there are some: `3d 12:34:56`.
-pub(super) fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     let seconds = seconds.clamp(0.0, 1e15) as u64;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let clock = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);

@@ -9,7 +9,7 @@ use super::numbers;
 
 /// One row of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Row {
+pub enum Row {
     /// A stage.
     Stage(Line),
     /// What else a stage tells, in short pieces.
@@ -20,34 +20,37 @@ pub(super) enum Row {
 
 /// The columns of a stage or a queue.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Line {
-    pub(super) name: String,
+pub struct Line {
+    /// Its name.
+    pub name: String,
     /// Threads busy, and threads that could be.
-    pub(super) load: Option<(f64, f64)>,
+    pub load: Option<(f64, f64)>,
     /// Items per second.
-    pub(super) rate: Option<f64>,
+    pub rate: Option<f64>,
     /// Items since the start.
-    pub(super) total: Option<u64>,
+    pub total: Option<u64>,
     /// What it holds, and what it can hold.
-    pub(super) fill: Option<(u64, u64)>,
+    pub fill: Option<(u64, u64)>,
     /// Items dropped, and how many a second.
-    pub(super) dropped: (u64, f64),
+    pub dropped: (u64, f64),
     /// Items per second of the last seconds, the oldest first.
-    pub(super) trail: Vec<f64>,
+    pub trail: Vec<f64>,
     /// Whether somebody waits for what it gives.
-    pub(super) awaited: bool,
+    pub awaited: bool,
 }
 
 /// A name with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chip {
-    pub(super) name: String,
-    pub(super) value: String,
+pub struct Chip {
+    /// What it is.
+    pub name: String,
+    /// What it says.
+    pub value: String,
 }
 
 /// Which chips are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Chips {
+pub enum Chips {
     /// Those that say something: no counts and loads of zero.
     #[default]
     Telling,
@@ -59,7 +62,7 @@ pub(super) enum Chips {
 
 impl Chips {
     /// The next choice.
-    pub(super) fn next(self) -> Self {
+    pub fn next(self) -> Self {
         match self {
             Chips::Telling => Chips::All,
             Chips::All => Chips::None,
@@ -69,7 +72,7 @@ impl Chips {
 }
 
 /// The rows of all stages, or of those that lead to one output; what is nearest to the trainer first.
-pub(super) fn rows(status: &Status, history: &History, stream: Option<&str>, chips: Chips) -> Vec<Row> {
+pub fn rows(status: &Status, history: &History, stream: Option<&str>, chips: Chips) -> Vec<Row> {
     let mut rows = Vec::new();
     let shown = |stage: &&StageStatus| stream.is_none_or(|alias| stage.streams.iter().any(|own| own == alias));
     for stage in status.stages.iter().rev().filter(shown) {

@@ -8,7 +8,7 @@ use super::numbers;
 
 /// Who waits for whom.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Waits {
+pub enum Waits {
     /// Batches are wanted and not there for this share of time: what they lacked.
     Trainer(f64, String),
     /// Batches are there before they are wanted.
@@ -21,18 +21,19 @@ pub(super) enum Waits {
 
 /// The line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Headline {
+pub struct Headline {
     /// Rows a second, of the outputs that are shown.
-    pub(super) positions: Option<f64>,
+    pub positions: Option<f64>,
     /// The same of the last seconds, the oldest first.
-    pub(super) trail: Vec<f64>,
+    pub trail: Vec<f64>,
     /// Bytes that the process has resident.
-    pub(super) memory: Option<u64>,
-    pub(super) waits: Waits,
+    pub memory: Option<u64>,
+    /// Who waits for whom.
+    pub waits: Waits,
 }
 
 /// What is said of the outputs that are shown; all without an alias.
-pub(super) fn headline(status: &Status, history: &History, alias: Option<&str>) -> Headline {
+pub fn headline(status: &Status, history: &History, alias: Option<&str>) -> Headline {
     let shown = |own: &str| alias.is_none_or(|alias| alias == own);
     let outputs: Vec<_> = status.outputs.iter().filter(|output| shown(&output.alias)).collect();
     let named = |name: &str| status.stages.iter().find(|stage| stage.name == name);
@@ -59,23 +60,23 @@ pub(super) fn headline(status: &Status, history: &History, alias: Option<&str>) 
 }
 
 /// Whether a stage is an output whose consumer waits for it: the one place where no flow is a fault.
-pub(super) fn is_awaited(status: &Status, stage: &StageStatus) -> bool {
+pub fn is_awaited(status: &Status, stage: &StageStatus) -> bool {
     let output = status.outputs.iter().any(|output| output.stage == stage.name && !output.ended);
     let empty = stage.queues.first().is_some_and(|queue| queue.capacity > 0 && queue.waiting == 0);
     status.state == RunState::Running && output && empty
 }
 
 /// Positions that a stage gave: its rows, where its items are batches of them.
-pub(super) fn positions(stage: &StageStatus) -> Option<f64> {
+pub fn positions(stage: &StageStatus) -> Option<f64> {
     let of = |name: &str| stage.counts.iter().find(|count| count.name == name).map(|count| count.total as f64);
     of("rows").or_else(|| of(&stage.gives))
 }
 
 impl Headline {
-    /// It in words, without the trail.
-    pub(super) fn text(&self) -> String {
+    /// It in words, without the trail; `bytes` says numbers of bytes.
+    pub fn text(&self, bytes: impl Fn(u64) -> String) -> String {
         let rate = format!("{} positions/s", numbers::rate(self.positions));
-        let memory = self.memory.map(|bytes| format!("  {}", crate::report::bytes(bytes))).unwrap_or_default();
+        let memory = self.memory.map(|memory| format!("  {}", bytes(memory))).unwrap_or_default();
         let waits = match &self.waits {
             Waits::Trainer(stall, cause) => format!("trainer waits {:.0} %, limit: {cause}", 100.0 * stall),
             Waits::Loader => "loader waits, limit: the trainer".to_owned(),
@@ -113,6 +114,10 @@ mod tests {
         }
     }
 
+    fn mebibytes(bytes: u64) -> String {
+        format!("{} MiB", bytes >> 20)
+    }
+
     fn of(stall: f64, limited_by: &str) -> Headline {
         let mut history = History::default();
         (1..=4).for_each(|second| history.add(&running(f64::from(second), stall, limited_by)));
@@ -122,9 +127,9 @@ mod tests {
     #[test]
     fn who_waits_is_said_and_what_limits() {
         let starving = of(0.834, "decode");
-        assert_eq!(starving.text(), "500.0 positions/s  3.00 MiB  trainer waits 83 %, limit: decode");
+        assert_eq!(starving.text(mebibytes), "500.0 positions/s  3 MiB  trainer waits 83 %, limit: decode");
         assert_eq!(starving.trail, [500.0; 3]);
-        assert_eq!(of(0.01, "trainer").text(), "500.0 positions/s  3.00 MiB  loader waits, limit: the trainer");
+        assert_eq!(of(0.01, "trainer").text(mebibytes), "500.0 positions/s  3 MiB  loader waits, limit: the trainer");
         assert_eq!(of(0.0, "").waits, Waits::Nobody);
         let ended = Status { state: RunState::Ended, ..running(1.0, 0.5, "core") };
         assert_eq!(headline(&ended, &History::default(), None).waits, Waits::Over);

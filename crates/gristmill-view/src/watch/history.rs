@@ -13,7 +13,7 @@ const SECONDS: usize = 61;
 
 /// The documents that rates come from, oldest first; events are left out.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     /// Those of the last second.
     recent: VecDeque<Status>,
     /// One for each second or so, for what is drawn over time.
@@ -22,7 +22,7 @@ pub(super) struct History {
 
 impl History {
     /// Takes the next document of the same run.
-    pub(super) fn add(&mut self, status: &Status) {
+    pub fn add(&mut self, status: &Status) {
         let back = |kept: &VecDeque<Status>| kept.back().map(|last| last.uptime_seconds);
         if back(&self.recent).is_some_and(|last| last >= status.uptime_seconds) {
             return;
@@ -41,13 +41,13 @@ impl History {
     }
 
     /// Growth per second of a total of a stage; `None` before there are two documents with it.
-    pub(super) fn rate(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Option<f64> {
+    pub fn rate(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Option<f64> {
         let (first, last) = (self.recent.front()?, self.recent.back()?);
         growth(first, last, stage, &total)
     }
 
     /// The same for each second that is remembered, the oldest first.
-    pub(super) fn trail(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Vec<f64> {
+    pub fn trail(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Vec<f64> {
         let pairs = self.past.iter().zip(self.past.iter().skip(1));
         pairs.filter_map(|(first, last)| growth(first, last, stage, &total)).collect()
     }
