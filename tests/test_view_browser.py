@@ -152,6 +152,7 @@ def test_a_run_renews_itself_and_leaves_what_people_do(browser: Browser, tmp_pat
                 browser.wait(f"{up} !== {before!r}")
                 before = browser.evaluate(up)
             assert browser.evaluate("document.activeElement.closest('.levels') !== null")
+            browser.evaluate("scrollTo(0, 0)")
             kept(browser, "run")
             for scheme, width in (("dark", 1280), ("light", 390), ("dark", 390)):
                 browser.looks(scheme, width, 900)

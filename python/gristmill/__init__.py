@@ -66,6 +66,7 @@ from gristmill.jobs.packing import (
     recover,
     value_rows,
 )
+from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
@@ -153,6 +154,7 @@ __all__ = [
     "Vanished",
     "Verification",
     "Writer",
+    "View",
     "__version__",
     "checksum",
     "chess",
@@ -178,6 +180,7 @@ __all__ = [
     "symmetric",
     "value_rows",
     "verify",
+    "view",
     "views",
 ]
 
@@ -201,7 +204,6 @@ _BEGIN = [
     "PairLoader",
     "Rows",
     "Source",
-    "StageConfig",
     "StepLoader",
     "Trajectories",
     "checksum",
@@ -218,6 +220,7 @@ _BEGIN = [
     "stats",
     "value_rows",
     "verify",
+    "view",
     "chess",
     "config",
     "demos",

@@ -15,6 +15,7 @@ __all__ = [
     "Memory",
     "MemoryFiles",
     "Mix",
+    "Pages",
     "Pairs",
     "Recorder",
     "Rescorer",
@@ -76,6 +77,7 @@ __all__ = [
     "recover_folder",
     "resolved_place",
     "saved_steps",
+    "serve_pages",
     "set_bucket",
     "set_cache",
     "shard_metadata",
@@ -92,6 +94,7 @@ __all__ = [
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Tensor: TypeAlias = tuple[str, str, list[int], Memory]
 
+def serve_pages(path: str | os.PathLike[str] | None, loader: tuple[str, str | None] | None, address: str) -> Pages: ...
 def allocate(nbytes: int) -> Memory: ...
 def check_config(json: str) -> str: ...
 def checksum_rows(pack: str | os.PathLike[str], overwrite: bool, dry_run: bool) -> str: ...
@@ -450,6 +453,14 @@ class MemoryFiles:
     def read(self, name: str) -> bytes: ...
     def remove(self, name: str) -> bool: ...
     def names(self) -> list[str]: ...
+
+@final
+class Pages:
+    @property
+    def url(self) -> str: ...
+    @property
+    def open(self) -> bool: ...
+    def close(self) -> None: ...
 
 @final
 class Source:

@@ -23,6 +23,7 @@ mod shards;
 mod source;
 mod tokenizer;
 mod unpickle;
+mod viewing;
 
 /// Large buffers go back to the system when they are freed, so that bounds of memory hold.
 #[global_allocator]
@@ -82,4 +83,6 @@ mod _gristmill {
     use crate::tokenizer::{fit_tokenizer, read_tokenizer};
     #[pymodule_export]
     use crate::unpickle::unpickle;
+    #[pymodule_export]
+    use crate::viewing::{Pages, serve_pages};
 }
