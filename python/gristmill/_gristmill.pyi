@@ -28,6 +28,9 @@ __all__ = [
     "Tablebase",
     "allocate",
     "bucket_counts",
+    "card_of_file",
+    "card_of_position",
+    "card_of_selection",
     "check_config",
     "checksum_of",
     "checksum_rows",
@@ -94,6 +97,9 @@ __all__ = [
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Tensor: TypeAlias = tuple[str, str, list[int], Memory]
 
+def card_of_file(path: str | os.PathLike[str], place: int) -> str: ...
+def card_of_position(fen: str, moves: list[tuple[str, float]], title: str) -> str: ...
+def card_of_selection(selection: Selection, place: int) -> str: ...
 def serve_pages(path: str | os.PathLike[str] | None, loader: tuple[str, str | None] | None, address: str) -> Pages: ...
 def allocate(nbytes: int) -> Memory: ...
 def check_config(json: str) -> str: ...

@@ -84,5 +84,5 @@ mod _gristmill {
     #[pymodule_export]
     use crate::unpickle::unpickle;
     #[pymodule_export]
-    use crate::viewing::{Pages, serve_pages};
+    use crate::viewing::{Pages, card_of_file, card_of_position, card_of_selection, serve_pages};
 }

@@ -6,12 +6,14 @@ use std::sync::mpsc;
 
 use gristmill_engine::Error as EngineError;
 use gristmill_engine::runtime::scheduler::Scheduler;
+use gristmill_jobs::inspect::Shelf;
 use gristmill_view::watch::client::Client;
 use gristmill_view::{Unseen, View};
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::Fault;
+use crate::selection::Selection;
 
 /// Pages that are served.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -83,4 +85,25 @@ impl Pages {
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.scheduler.stop()));
     }
+}
+
+/// A game of a selection, by its place, as HTML for notebooks.
+#[pyfunction]
+pub(crate) fn card_of_selection(py: Python<'_>, selection: &Selection, place: usize) -> Result<String, Fault> {
+    let shelf = Shelf::of(selection.0.clone());
+    Ok(py.detach(|| gristmill_view::card(&shelf, place)).map_err(PyValueError::new_err)?)
+}
+
+/// A game of a file, by its place, as HTML for notebooks.
+#[pyfunction]
+pub(crate) fn card_of_file(py: Python<'_>, path: PathBuf, place: usize) -> Result<String, Fault> {
+    let drawn = py.detach(|| Ok::<_, EngineError>(gristmill_view::card(&Shelf::open(&path)?, place)))?;
+    Ok(drawn.map_err(PyValueError::new_err)?)
+}
+
+/// A position of chess, with arrows for moves by their share, as HTML for notebooks.
+#[pyfunction]
+pub(crate) fn card_of_position(fen: &str, moves: Vec<(String, f32)>, title: &str) -> String {
+    let moves: Vec<(&str, f32)> = moves.iter().map(|(uci, share)| (uci.as_str(), *share)).collect();
+    gristmill_view::position_card(fen, &moves, title)
 }

@@ -14,3 +14,17 @@ mod url;
 pub mod watch;
 
 pub use site::{Unseen, View};
+
+use gristmill_jobs::inspect::Shelf;
+
+/// The game at a place of a shelf as HTML for notebooks, with its own style and without scripts.
+///
+/// Errors: why there is none, for people.
+pub fn card(shelf: &Shelf, place: usize) -> Result<String, String> {
+    pages::card(shelf, place).map_err(|fault| fault.text)
+}
+
+/// A position of chess as such HTML: by its FEN, with arrows for the moves (UCI) that share most, given in that order.
+pub fn position_card(fen: &str, moves: &[(&str, f32)], title: &str) -> String {
+    pages::position(fen, moves, title)
+}

@@ -72,6 +72,20 @@ pub(crate) fn encoded(text: &str) -> String {
     out
 }
 
+/// Bytes as the text of a `data:` URL has them.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let all = three.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for i in 0..4 {
+            let digit = DIGITS[(all >> (18 - 6 * i) & 63) as usize];
+            out.push(if i <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}
+
 /// A query of the values that are not empty, with its question mark.
 pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     let said = pairs.iter().filter(|(_, value)| !value.is_empty());
@@ -92,6 +106,13 @@ mod tests {
         for refused in ["", "game", "http://a/", "/%", "/%4", "/%zz", "/%+1", "/%ff", "/?a=%ff"] {
             assert!(Asked::parse(refused).is_err(), "{refused}");
         }
+    }
+
+    #[test]
+    fn bytes_are_written_in_base64() {
+        let told = ["", "f", "fo", "foo", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(told, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYmFy"]);
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
     }
 
     #[test]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import TypeVar, overload
 
+import numpy as np
+
+from gristmill import _gristmill
 from gristmill.records.arrays import Array
-from gristmill.records.drawing import table
+from gristmill.records.drawing import table, with_card
 
 _Default = TypeVar("_Default")
 
@@ -85,4 +88,22 @@ class Batch:
 
     def _repr_html_(self) -> str:
         rows = ((name, array.dtype, tuple(array.shape)) for name, array in self._arrays.items())
-        return table(f"Batch {self.number}: {self.rows} rows", ("array", "dtype", "shape"), rows)
+        shown = table(f"Batch {self.number}: {self.rows} rows", ("array", "dtype", "shape"), rows)
+        return with_card(shown, self._card)
+
+    def _card(self) -> str:
+        """The first position of a batch of chess, as the side to move sees it, with the moves its policy prefers."""
+        planes, probs = self._arrays.get("planes"), self._arrays.get("probs")
+        if planes is None or planes.ndim != 4 or planes.shape[1:] != (112, 8, 8) or not self.rows:
+            return ""
+        men = np.asarray(planes[0])[:12] > 0
+        letters = [["1"] * 8 for _ in range(8)]
+        for plane, rank, file in np.argwhere(men):
+            letters[7 - rank][file] = "PNBRQKpnbrqk"[plane]
+        moves = []
+        if probs is not None and probs.shape[1:] == (1858,):
+            names, shares = _gristmill.chess_policy_moves(), np.asarray(probs[0])
+            best = np.argsort(-shares, kind="stable")[:5]
+            moves = [(names[move], float(shares[move])) for move in best]
+        title = "Row 0, as the side to move sees it, whose men are white here"
+        return _gristmill.card_of_position("/".join(map("".join, letters)), moves, title)

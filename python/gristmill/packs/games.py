@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from gristmill import _gristmill
 from gristmill.packs.selection import Selection, places
 from gristmill.records.arrays import Array
-from gristmill.records.drawing import table
+from gristmill.records.drawing import table, with_card
 
 if TYPE_CHECKING:
     from gristmill.chess import Tensors
@@ -44,4 +45,5 @@ class Games(Selection):
     def _repr_html_(self) -> str:
         fields = self.layout.dtype
         rows = ((name, fields[name].base, fields[name].shape) for name in fields.names or ())
-        return table(repr(self), ("field", "dtype", "shape"), rows)
+        shown = table(repr(self), ("field", "dtype", "shape"), rows)
+        return with_card(shown, lambda: _gristmill.card_of_selection(self._compiled, 0))

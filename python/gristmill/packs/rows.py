@@ -14,7 +14,7 @@ from gristmill import _gristmill
 from gristmill.packs.again import remembered
 from gristmill.packs.selection import Selection, places
 from gristmill.records.arrays import Array
-from gristmill.records.drawing import table
+from gristmill.records.drawing import table, with_card
 from gristmill.records.layout import Layout
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Rows(Selection):
     def _repr_html_(self) -> str:
         shown = [self[i] for i in range(min(len(self), 5))]
         names = [name for name in (shown[0].dtype.names or ()) if shown[0].dtype[name].shape == ()] if shown else []
-        return table(repr(self), names, ([row[name] for name in names] for row in shown))
+        found = table(repr(self), names, ([row[name] for name in names] for row in shown))
+        return with_card(found, lambda: _gristmill.card_of_selection(self._compiled, 0))
 
     def _shown(self, frames: str) -> str:
         return f"rows={frames}, runs={self.num_games}"

@@ -15,7 +15,7 @@ from gristmill.packs.again import open_again
 from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
 from gristmill.records.arrays import Array
-from gristmill.records.drawing import table
+from gristmill.records.drawing import table, with_card
 from gristmill.records.layout import Layout
 from gristmill.stores import absolute
 
@@ -84,7 +84,8 @@ class Source:
     def _repr_html_(self) -> str:
         fields = self.layout.dtype
         rows = ((name, fields[name].base, fields[name].shape) for name in fields.names or ())
-        return table(f"{self!r}, {self.num_frames} frames", ("field", "dtype", "shape"), rows)
+        shown = table(f"{self!r}, {self.num_frames} frames", ("field", "dtype", "shape"), rows)
+        return with_card(shown, lambda: _gristmill.card_of_file(self._path, 0))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r}, format={self.format!r}, chunks={len(self)})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+from gristmill.errors import GristmillError
 
 #: Side of a square, in pixels.
 _SIDE = 44
@@ -91,6 +93,14 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
     first = "".join(f"<th>{escape(str(cell))}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def with_card(shown: str, card: Callable[[], str]) -> str:
+    """A table with a card below it; the table alone where nothing can be drawn, such as of a file that has gone."""
+    try:
+        return shown + card()
+    except (GristmillError, OSError, ValueError):
+        return shown
 
 
 def _svg(side: int, title: str, parts: Iterable[str]) -> Drawing:

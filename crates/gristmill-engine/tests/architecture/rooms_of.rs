@@ -154,7 +154,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("recorder", &["array", "error"]),
             ("rescore", &["array", "error"]),
             ("unpickle", &["array", "error"]),
-            ("viewing", &["error"]),
+            ("viewing", &["error", "selection"]),
             ("chess", &["array", "error", "layout"]),
             ("demos", &["array", "error", "layout"]),
             ("g2048", &["array", "error", "layout"]),

@@ -87,6 +87,11 @@ impl Shelf {
         Ok(Shelf { path, holds })
     }
 
+    /// The games of a selection of a pack.
+    pub fn of(selection: Selection) -> Self {
+        Shelf { path: selection.pack().folder().to_owned(), holds: Holds::Pack(Box::new(selection)) }
+    }
+
     /// What was opened.
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,5 +1,6 @@
 //! What is on the pages: a shelf of games and a request -> HTML, JSON or a picture. Knows no connection.
 
+mod card;
 mod charts;
 mod frame;
 mod game;
@@ -18,6 +19,8 @@ use serde::Serialize;
 use crate::database::Database;
 use crate::html;
 use crate::url::Asked;
+
+pub(crate) use card::{card, position};
 
 /// Why there is no page: an HTTP code, and words for people.
 #[derive(Debug)]

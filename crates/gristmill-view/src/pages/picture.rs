@@ -24,6 +24,13 @@ pub(super) fn may_be(field: &Field) -> bool {
         && field.bytes() <= LARGEST
 }
 
+/// A field of a record as a picture.
+pub(super) fn of(field: &Field, record: &[u8]) -> Result<Vec<u8>> {
+    let bytes = record.get(field.offset..field.offset + field.bytes());
+    let bytes = bytes.ok_or_else(|| Fault::new(500, "a record that is shorter than its layout"))?;
+    Ok(field_png(field, bytes)?)
+}
+
 /// The picture of a field of a frame.
 pub(super) fn png(room: &Room<'_>, id: &str, at: &str, field: &str) -> Result<Answer> {
     let game = game::named(room, id)?;
@@ -32,9 +39,6 @@ pub(super) fn png(room: &Room<'_>, id: &str, at: &str, field: &str) -> Result<An
     let name = field.strip_suffix(".png").unwrap_or(field);
     let found = layout.as_ref().and_then(|layout| layout.field(name)).filter(|field| may_be(field));
     let field = found.ok_or_else(|| Fault::new(404, format!("no field `{name}` of this game is a picture")))?;
-    let record = room.shelf.record(&game, frame)?;
-    let bytes = record.get(field.offset..field.offset + field.bytes());
-    let bytes = bytes.ok_or_else(|| Fault::new(500, "a record that is shorter than its layout"))?;
-    let body = field_png(field, bytes)?;
+    let body = of(field, &room.shelf.record(&game, frame)?)?;
     Ok(Answer { code: 200, kind: "image/png", lines: vec![("Cache-Control", "private, max-age=60".to_owned())], body })
 }
