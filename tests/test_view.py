@@ -15,6 +15,8 @@ from demo_files import write_dm_control, write_magical
 from viewers import Viewer, binary, run, viewing
 from web_servers import files_of, served
 
+import gristmill as gm
+
 SCRIPT = "<script>alert(1)</script>"
 
 
@@ -108,6 +110,99 @@ def test_a_game_of_chess_has_board_arrows_and_curves(packed: Path) -> None:
         assert f'aria-label="fresh: {marked} of {curves["frames"]} frames"' in page
         for wrong in ("game/99", "game/-1", "game/x", "game/3/frame/9999", "game/3/frame/x"):
             viewer.page(wrong, 404)
+
+
+def test_moves_that_gave_much_away_are_listed(packed: Path, steps: Path) -> None:
+    found = 0
+    with viewing(packed) as viewer:
+        for game in range(6):
+            curves = viewer.json(f"game/{game}.json")
+            expected = []
+            for frame in range(curves["frames"]):
+                seen = viewer.json(f"game/{game}/frame/{frame}.json")
+                q = {row["name"]: row["q"] for row in seen["values"]}
+                values = q["played"], q["best"]
+                if None not in values and seen["played"] != seen["best"] and values[1] - values[0] >= 0.2:
+                    expected.append((frame, seen["played"], seen["best"]))
+            assert [(one["frame"], one["made"], one["best"]) for one in curves["blunders"]] == expected
+            page = viewer.page(f"game/{game}")
+            assert page.count('<line class="fault"') == len(expected)
+            assert ("at least 0.2 less" in page) == bool(expected)
+            for frame, made, best in expected:
+                assert f'<a href="?frame={frame}">Frame {frame}</a> {made} instead of {best}' in page
+            found += len(expected)
+    assert found
+    with viewing(steps) as viewer:
+        curves = viewer.json("game/0.json")
+        expected = []
+        for frame in range(curves["frames"]):
+            step = viewer.json(f"game/0/frame/{frame}.json")
+            evs = {one["move"]: one["ev"] for one in step["branches"] if one["ev"] is not None}
+            best = max(evs.values())
+            if best - evs.get(step["move"], best) >= 0.01 * abs(best) and evs[step["move"]] != best:
+                expected.append(frame)
+        assert [one["frame"] for one in curves["blunders"]] == expected
+
+
+def test_tables_say_who_wins(syzygy: Path, tmp_path: Path) -> None:
+    tags = '[Event "?"]\n[SetUp "1"]\n[FEN "8/8/8/4k3/8/8/4K3/7R w - - 0 1"]\n[Result "1-0"]\n'
+    (tmp_path / "end.pgn").write_text(f"{tags}\n1. Rh4 Kd5 2. Ke3 1-0\n")
+    with viewing(tmp_path / "end.pgn", "--syzygy", syzygy) as viewer:
+        page = viewer.page("game/0")
+        assert "<span>Tablebase</span> the side to move wins;" in page
+        assert "Tablebase: the side to move wins" in page
+        assert "<span>Tablebase</span> the side to move loses" in viewer.page("game/0?frame=1")
+    with viewing(tmp_path / "end.pgn") as viewer:
+        assert "Tablebase" not in viewer.page("game/0")
+    line = [binary(), "view", str(tmp_path / "end.pgn"), "--syzygy", str(tmp_path), "--no-browser"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done
+
+
+def test_a_state_says_when_games_are_fed(packed: Path, steps: Path, tmp_path: Path) -> None:
+    with gm.DataLoader(gm.open(packed), batch_size=16, seed=3) as loader:
+        for _ in range(5):
+            loader.get_next()
+        loader.save(tmp_path / "state")
+    with viewing(packed, "--state", tmp_path / "state") as viewer:
+        times = viewer.json("game/3/when.json")
+        line = [binary(), "when", "3", "--pack", str(packed), "--state", str(tmp_path / "state"), "--json"]
+        assert times == json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+        page = viewer.page("game/3")
+        plain(viewer, page)
+        assert "The next batch is 5." in page
+        batches = {time["batch"] for time in times["times"]}
+        assert batches
+        assert all(f'<th scope="row">{batch}</th>' in page for batch in batches if batch < 1000)
+        assert ("was fed" in page) == any(time["fed"] == "was" for time in times["times"])
+        assert "will be fed" in page
+    with viewing(steps, "--state", tmp_path / "state") as viewer:
+        # A state of another pack is a fault of that part of the page alone.
+        assert '<p class="wrong">' in viewer.page("game/1")
+    with viewing(packed) as viewer:
+        assert "In the run" not in viewer.page("game/3")
+        assert "--state FILE" in viewer.page("game/3/when.json", 404)
+
+
+def test_a_range_of_a_column_narrows_all_of_them(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        assert '<datalist id="columns"><option value="id">' in viewer.page()
+        page = viewer.page("columns")
+        assert 'aria-label="frames from"' in page
+        status, headers, _ = viewer.ask("columns?of=frames&from=10&to=30&where=id+%3C+20")
+        assert status == 303
+        there = viewer.ask(headers["Location"], rooted=False)[2].decode()
+        kept = viewer.json("games.json?where=id+%3C+20+AND+frames+BETWEEN+10+AND+30")["total"]
+        assert (
+            sum(
+                one["games"]
+                for one in viewer.json("columns" + ".json?" + headers["Location"].partition("?")[2])["frames"]["bars"]
+            )
+            == kept
+        )
+        assert "(id &lt; 20) AND &quot;frames&quot; &gt;= 10 AND &quot;frames&quot; &lt;= 30" in there
+        for wrong in ("of=none&from=1&to=2", "of=frames&from=x&to=2", "of=frames&from=1&to=inf", "of=frames"):
+            viewer.page(f"columns?{wrong}", 400)
 
 
 def test_games_keep_the_condition_that_led_to_them(packed: Path) -> None:

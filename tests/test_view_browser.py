@@ -1,5 +1,6 @@
 """The pages of `gristmill view` in headless Chromium: stepping, links, colours, narrow screens, no other machine."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ def chess(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
     run("generate", "chess", folder / "games", "--games", 60, "--seed", 1, "--plies-max", 80)
     run("pack", folder / "games", folder / "packed")
     with viewing(folder / "packed") as viewer:
+        viewer.folder = folder / "games"
         yield viewer
 
 
@@ -94,6 +96,61 @@ def test_conditions_sort_and_bars_lead_on(browser: Browser, chess: Viewer) -> No
     kept(browser, "columns")
     browser.evaluate("document.querySelector('.bars a').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     browser.wait("location.search.startsWith('?where=') && document.querySelectorAll('tbody tr').length > 0")
+
+
+def test_a_condition_is_reached_completed_and_brushed(browser: Browser, chess: Viewer) -> None:
+    browser.looks()
+    browser.open(chess.url)
+    browser.press("/")
+    browser.wait("document.activeElement.id === 'where'")
+    shown = "[...document.querySelectorAll('#columns option')].map((one) => one.value).join(' | ')"
+    browser.evaluate(
+        "document.activeElement.value = 'id < 9 AND fra'; document.activeElement.dispatchEvent(new Event('input'))"
+    )
+    assert browser.evaluate(shown) == "id < 9 AND frames"
+    browser.open(chess.url + "columns")
+    before = browser.evaluate("document.querySelectorAll('.card').length")
+    bars = "[...document.querySelectorAll('.bars')].at(-1)"
+    assert before > 2
+    place = browser.evaluate(
+        f"(() => {{ {bars}.scrollIntoView({{block: 'center'}});"
+        f" return [...{bars}.querySelectorAll('.room')].map((one) =>"
+        " { const b = one.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }); })()"
+    )
+    browser.drag([place[0], place[len(place) // 2]])
+    browser.wait("location.pathname.endsWith('/columns') && location.search.includes('AND')")
+    browser.wait("document.querySelector('#where').value.includes('>=')")
+    kept(browser, "brushed")
+
+
+def test_axe_finds_no_fault(browser: Browser, chess: Viewer) -> None:
+    source = axe()
+    browser.looks()
+    names = ["", "columns", "marks", "left-out", "origin", "game/3?frame=4", "?where=nought", "nowhere"]
+    with gm.DataLoader(gm.presets.lc0(chess.folder, batch_size=8, reservoir=8, seed=5)) as loader:
+        address = loader.serve_metrics("127.0.0.1:0")
+        loader.get_next()
+        with viewing(address) as run:
+            found = {}
+            for scheme in ("light", "dark"):
+                browser.looks(scheme)
+                for url in [chess.url + name for name in names] + [run.url, run.url + "?level=warning"]:
+                    browser.open(url)
+                    browser.evaluate(source)
+                    told = browser.evaluate("axe.run().then((found) => JSON.stringify(found.violations))")
+                    for one in json.loads(told):
+                        found[scheme, url, one["id"]] = [node["html"][:160] for node in one["nodes"]][:3]
+            assert found == {}, json.dumps([[*key, found[key]] for key in found], indent=1)
+    browser.looks()
+    browser.complaints.clear()
+
+
+def axe() -> str:
+    """The text of axe-core; skips where it is not there."""
+    path = Path(os.environ.get("AXE", Path(__file__).parents[1] / ".venv/node_modules/axe-core/axe.min.js"))
+    if not path.exists():
+        pytest.skip("skipped: no axe-core; `npm install --prefix .venv axe-core`, or set AXE to its axe.min.js")
+    return path.read_text()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 390), ("dark", 390)])

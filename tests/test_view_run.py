@@ -41,7 +41,11 @@ def loading(games: Path, address: str = "127.0.0.1:0", token: str | None = None)
 class Other(http.server.BaseHTTPRequestHandler):
     """What answers in place of a loader, with the server's one answer."""
 
+    #: Requests so far.
+    asked = 0
+
     def do_GET(self) -> None:
+        Other.asked += 1
         code, body = self.server.says  # type: ignore[attr-defined]
         self.send_response(code)
         self.end_headers()
@@ -55,6 +59,7 @@ class Other(http.server.BaseHTTPRequestHandler):
 def other(code: int, body: bytes) -> Iterator[tuple[str, Callable[[], None]]]:
     """The address of a server that always gives one answer, and what ends it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    Other.asked = 0
     server.says = code, body  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -222,6 +227,27 @@ def refused(address: str, *words: object) -> str:
 def test_what_is_no_loader_is_said_to_be_none(code: int, body: bytes, said: str) -> None:
     with other(code, body) as (address, _):
         assert said in refused(address)
+
+
+def test_readers_of_the_pages_never_reach_the_loader(games: Path) -> None:
+    with loading(games) as (_, address), urllib.request.urlopen(f"http://{address}/status") as answer:
+        document = answer.read()
+    with other(200, document) as (address, _), viewing(address) as viewer:
+        start = time.monotonic()
+        crowd = [socket.create_connection((viewer.host, viewer.port)) for _ in range(60)]
+        endless = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 40
+        for i, connection in enumerate(crowd):
+            # Slow, silent, garbage, and heads without an end.
+            with contextlib.suppress(OSError):
+                connection.sendall([b"GET /", b"", b"\x00\xff\x1b" * 2000, endless * 30][i % 4])
+        for _ in range(50):
+            assert 'id="run"' in viewer.page("run")
+        assert viewer.ask("?" + "x" * 9000)[0] == 431
+        for connection in crowd:
+            connection.close()
+        assert 'id="run"' in viewer.page("run")
+        asked, seconds = Other.asked, time.monotonic() - start
+        assert asked <= seconds + 3, "the listener alone asks, once a second, though nothing holds its answers back"
 
 
 def test_where_nothing_answers_it_says_how_to_make_one(tmp_path: Path) -> None:

@@ -105,6 +105,15 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, **place)
 
+    def drag(self, places: list[list[float]]) -> None:
+        """Presses the button at the first place, goes to the others, and lets go at the last."""
+        for i, (x, y) in enumerate(places):
+            where = {"x": x, "y": y, "button": "left", "buttons": 1}
+            self._call("Input.dispatchMouseEvent", type="mouseMoved", **where | ({"buttons": 0} if i == 0 else {}))
+            if i == 0:
+                self._call("Input.dispatchMouseEvent", type="mousePressed", clickCount=1, **where)
+        self._call("Input.dispatchMouseEvent", type="mouseReleased", clickCount=1, **where | {"buttons": 0})
+
     def looks(self, scheme: str = "light", width: int = 1280, height: int = 1000, scripts: bool = True) -> None:
         """Sets the colour scheme, the size of the window, and whether scripts run."""
         self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -36,6 +36,8 @@ class Viewer:
 
     def __init__(self, child: subprocess.Popen[str], told: dict[str, Any]) -> None:
         self.child, self.url, self.open = child, told["url"], told["open"]
+        #: The folder of what was packed, where a test says so.
+        self.folder = Path()
         where = urlsplit(self.url)
         self.host, self.port, self.root = str(where.hostname), int(where.port or 0), where.path
 

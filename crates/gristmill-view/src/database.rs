@@ -81,6 +81,9 @@ pub(crate) struct Spread {
 pub(crate) struct Bar {
     pub(crate) label: String,
     pub(crate) games: u64,
+    /// Of numbers the least and the greatest that it is of.
+    #[serde(skip)]
+    pub(crate) range: Option<[f64; 2]>,
     /// A condition that names these games.
     #[serde(rename = "where")]
     pub(crate) condition: String,
@@ -240,6 +243,7 @@ impl Database {
             Bar {
                 label: format!("{} – {}", crate::html::number(from), crate::html::number(to)),
                 games: *games,
+                range: Some([from, if whole { to - 1.0 } else { to }]),
                 condition: format!("{name} >= {from} AND {name} {end} {to}"),
             }
         };
@@ -264,6 +268,7 @@ impl Database {
             Ok(Bar {
                 label: shown(&value).replacen('-', if in_order { "−" } else { "-" }, 1),
                 games: row.get::<_, i64>(1)?.cast_unsigned(),
+                range: as_number(&value).map(|number| [number; 2]),
                 condition,
             })
         })?;
@@ -309,7 +314,7 @@ fn light(context: &AuthContext<'_>) -> Authorization {
 }
 
 /// A name as SQL writes it.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

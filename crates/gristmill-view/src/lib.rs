@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod assets;
+mod beside;
 mod database;
 mod draw;
 mod html;
@@ -13,6 +14,7 @@ mod site;
 mod url;
 pub mod watch;
 
+pub use beside::Beside;
 pub use site::{Unseen, View};
 
 use gristmill_jobs::inspect::Shelf;

@@ -12,6 +12,7 @@ use gristmill_engine::sink::desk::{Answer, Door, Head, Host, Reply, is_local};
 use gristmill_jobs::inspect::Shelf;
 
 use crate::assets::asset;
+use crate::beside::Beside;
 use crate::database::Database;
 use crate::html::{self, escape};
 use crate::pages::{self, Fault, Room};
@@ -44,6 +45,7 @@ struct Site {
     token: Option<String>,
     name: String,
     all: All,
+    beside: Beside,
     /// What was shown last of a folder.
     last: RefCell<Option<(usize, Rc<Opened>)>>,
 }
@@ -75,10 +77,17 @@ impl View {
     ///
     /// Errors: those of opening; `Config` in `addr` for an address that cannot be bound.
     pub fn open(path: &Path, address: &str) -> Result<Self> {
+        Self::open_with(path, Beside::default(), address)
+    }
+
+    /// The same, with what is known beside the data.
+    ///
+    /// Errors: as [`View::open`].
+    pub fn open_with(path: &Path, beside: Beside, address: &str) -> Result<Self> {
         let all = All::Data(Box::new(Opened::at(path)?));
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        Self::of(all, name, address, false)
+        Self::of(all, beside, name, address, false)
     }
 
     /// Listens to a running loader, and binds the address, with a token as [`View::open`] has it; of a loader that wants a token
@@ -88,16 +97,16 @@ impl View {
     pub fn watch(client: Client, address: &str) -> Result<Self, Unseen> {
         let (name, is_guarded) = (client.address().to_owned(), client.has_token());
         let run = Run::attach(client).map_err(|why| Unseen::Loader(format!("no loader is heard at {name}: {why}")))?;
-        Self::of(All::Run(run), name, address, is_guarded).map_err(Unseen::Address)
+        Self::of(All::Run(run), Beside::default(), name, address, is_guarded).map_err(Unseen::Address)
     }
 
-    fn of(all: All, name: String, address: &str, is_guarded: bool) -> Result<Self> {
+    fn of(all: All, beside: Beside, name: String, address: &str, is_guarded: bool) -> Result<Self> {
         let bound = Door::bind(address);
         let door = bound.map_err(|e| Error::config("addr", format!("cannot listen on {address}: {e}")))?;
         let guarded = is_guarded || !door.is_local();
         let token = guarded.then(|| format!("{:016x}{:016x}", fresh_root(), fresh_root()));
         let root = token.as_ref().map_or("/".to_owned(), |token| format!("/{token}/"));
-        Ok(View { door, site: Site { root, token, name, all, last: RefCell::default() } })
+        Ok(View { door, site: Site { root, token, name, all, beside, last: RefCell::default() } })
     }
 
     /// The address of the first page. It has the token, where there is one.
@@ -193,11 +202,11 @@ impl Site {
             let name = Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into_owned());
             let way = [way, vec![(name, base.clone())]].concat();
             let (shelf, database) = (&opened.shelf, opened.database.as_ref());
-            return Room { root: &self.root, base, way, shelf, database }.answer(rest, asked);
+            return Room { root: &self.root, base, way, shelf, database, beside: &self.beside }.answer(rest, asked);
         }
         let (root, base) = (&*self.root, self.root.clone());
         let (shelf, database) = (&all.shelf, all.database.as_ref());
-        Room { root, base, way, shelf, database }.answer(&path, asked)
+        Room { root, base, way, shelf, database, beside: &self.beside }.answer(&path, asked)
     }
 
     /// A pack or file of the folder, open.

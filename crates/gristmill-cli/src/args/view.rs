@@ -21,6 +21,12 @@ pub(crate) struct View {
     /// File with the token of the loader [default: GRISTMILL_TOKEN].
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Folders of Syzygy tables, between commas: pages of chess say who wins.
+    #[arg(long, value_name = "DIRS")]
+    pub(crate) syzygy: Option<String>,
+    /// A saved state of a run over the pack: pages of games say in which batches each was or will be fed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
     /// Print the address, and open no browser.
     #[arg(long)]
     pub(crate) no_browser: bool,

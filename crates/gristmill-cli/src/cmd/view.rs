@@ -3,8 +3,10 @@
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
+use gristmill_engine::pipeline::read_state;
+use gristmill_engine::tablebase::Syzygy;
 use gristmill_view::watch::client::Client;
-use gristmill_view::{Unseen, View as Pages};
+use gristmill_view::{Beside, Unseen, View as Pages};
 use serde::Serialize;
 
 use crate::args::address;
@@ -27,10 +29,12 @@ struct Told<'a> {
 
 pub(crate) fn run(args: &View) -> Result<()> {
     let stop = stopping::flag()?;
+    let tables = args.syzygy.as_deref().map(|list| Syzygy::open(&Syzygy::directories(list), false)).transpose()?;
+    let beside = Beside { tables, state: args.state.as_deref().map(read_state).transpose()? };
     let pages = match &args.addr {
-        Some(address) => open(args, address)?,
-        None => match open(args, USUAL) {
-            Err(Failure::Usage(_)) => open(args, ANY)?,
+        Some(address) => open(args, &beside, address)?,
+        None => match open(args, &beside, USUAL) {
+            Err(Failure::Usage(_)) => open(args, &beside, ANY)?,
             opened => opened?,
         },
     };
@@ -54,9 +58,9 @@ pub(crate) fn run(args: &View) -> Result<()> {
 }
 
 /// The pages of what is named, at an address.
-fn open(args: &View, at: &str) -> Result<Pages> {
+fn open(args: &View, beside: &Beside, at: &str) -> Result<Pages> {
     let Some(loader) = args.path.to_str().and_then(address::of_loader) else {
-        return Ok(Pages::open(&args.path, at)?);
+        return Ok(Pages::open_with(&args.path, beside.clone(), at)?);
     };
     let client = Client::new(loader.clone(), address::token(args.token_file.as_ref())?);
     Pages::watch(client, at).map_err(|e| match e {

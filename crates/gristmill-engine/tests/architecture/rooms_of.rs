@@ -115,14 +115,15 @@ pub(crate) const HOUSES: [House; 11] = [
         source: "crates/gristmill-view/src/",
         rooms: &[
             ("assets", &[]),
+            ("beside", &[]),
             ("html", &[]),
             ("url", &[]),
             ("database", &["html"]),
             ("draw", &["database", "html", "url"]),
-            ("pages", &["assets", "database", "draw", "html", "url"]),
+            ("pages", &["assets", "beside", "database", "draw", "html", "url"]),
             ("watch", &[]),
             ("run", &["draw", "html", "pages", "url", "watch"]),
-            ("site", &["assets", "database", "html", "pages", "run", "url", "watch"]),
+            ("site", &["assets", "beside", "database", "html", "pages", "run", "url", "watch"]),
         ],
     },
     House {

@@ -17,6 +17,62 @@ for (const word of document.querySelectorAll("[data-word]")) {
   word.addEventListener("keydown", (event) => event.key === "Enter" && put());
 }
 
+// `/` leads to the condition, as in many programs.
+document.addEventListener("keydown", (event) => {
+  const box = document.querySelector("#where");
+  if (!box || event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select")) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+
+// The last word of a condition is completed, and what stands before it stays.
+for (const box of document.querySelectorAll("input[list]")) {
+  const names = [...box.list.options].map((option) => option.value);
+  box.addEventListener("input", () => {
+    const [, before, word] = box.value.match(/^(.*?)(\w*)$/s);
+    const fitting = names.filter((name) => word && name !== word && name.startsWith(word));
+    const shown = before || word ? fitting : names;
+    box.list.replaceChildren(...shown.map((name) => new Option("", before + name)));
+  });
+}
+
+// A brush over the bars of a column keeps the games of its range.
+for (const form of document.querySelectorAll("[data-range]")) {
+  const bars = [...form.closest(".card").querySelectorAll(".bars a")];
+  let from = -1;
+  let to = -1;
+  const mark = () => bars.forEach((bar, i) => {
+    bar.classList.toggle("chosen", from >= 0 && i >= Math.min(from, to) && i <= Math.max(from, to));
+  });
+  for (const [i, bar] of bars.entries()) {
+    bar.addEventListener("dragstart", (event) => event.preventDefault());
+    bar.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      [from, to] = [i, i];
+      mark();
+    });
+    bar.addEventListener("pointerenter", (event) => {
+      if (from < 0 || !event.buttons) return;
+      to = i;
+      mark();
+    });
+    bar.addEventListener("click", (event) => from !== to && event.preventDefault());
+  }
+  document.addEventListener("pointerup", () => {
+    if (from >= 0 && from !== to) {
+      const chosen = [bars[Math.min(from, to)], bars[Math.max(from, to)]];
+      form.elements.from.value = chosen[0].dataset.from;
+      form.elements.to.value = chosen[1].dataset.to;
+      form.requestSubmit();
+    } else {
+      from = -1;
+      mark();
+    }
+  });
+}
+
 function scrub(game) {
   const base = game.dataset.game;
   const last = Number(game.dataset.frames) - 1;

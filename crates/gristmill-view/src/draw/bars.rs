@@ -10,7 +10,7 @@ const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 120.0;
 
 /// Numbers that are listed one by one where there are no more.
-const FEW: usize = 6;
+pub(crate) const FEW: usize = 6;
 
 /// A histogram of numbers in their order, or a list of values with a bar for each. `page` is where links lead.
 pub(crate) fn spread(spread: &Spread, page: &str, condition: &str) -> String {
@@ -51,10 +51,11 @@ pub(crate) fn spread(spread: &Spread, page: &str, condition: &str) -> String {
         let tall = if bar.games == 0 { 0.0 } else { (bar.games as f64 / most * HEIGHT).max(1.5) };
         let _ = write!(
             out,
-            "<a href=\"{}\" aria-label=\"{label}\"><title>{label}</title>\
+            "<a href=\"{}\"{} aria-label=\"{label}\"><title>{label}</title>\
              <rect class=\"room\" x=\"{x:.2}\" width=\"{step:.2}\" height=\"{HEIGHT}\"/>\
              <rect class=\"bar\" x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{tall:.2}\" rx=\"1.5\"/></a>",
             link(&bar.condition),
+            bar.range.map_or_else(String::new, |[from, to]| format!(" data-from=\"{from}\" data-to=\"{to}\"")),
             x + 1.0,
             HEIGHT - tall,
             (step - 2.0).max(0.5)

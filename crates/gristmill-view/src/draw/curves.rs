@@ -48,8 +48,8 @@ impl Chart {
     }
 }
 
-/// A chart over frames; `at` are the frames that were read, of `frames`, and the cursor stands on `frame`.
-pub(crate) fn chart(chart: &Chart, at: &[u64], frames: u64, frame: u64) -> String {
+/// A chart over frames; `at` are the frames that were read, of `frames`, the cursor stands on `frame`, and `faults` are marked.
+pub(crate) fn chart(chart: &Chart, at: &[u64], frames: u64, frame: u64, faults: &[u64]) -> String {
     let values = || chart.series.iter().flat_map(|(_, series)| series).copied().filter(|value| value.is_finite());
     let (mut least, mut most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     if let Some([from, to]) = chart.range {
@@ -77,6 +77,13 @@ pub(crate) fn chart(chart: &Chart, at: &[u64], frames: u64, frame: u64) -> Strin
     );
     if least < 0.0 && most > 0.0 {
         let _ = write!(out, "<line class=\"zero\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{0:.2}\" y2=\"{0:.2}\"/>", y(0.0));
+    }
+    for fault in faults {
+        let _ = write!(
+            out,
+            "<line class=\"fault\" x1=\"{0:.2}\" x2=\"{0:.2}\" y1=\"0\" y2=\"{HEIGHT}\"><title>frame {fault}</title></line>",
+            place(*fault, frames)
+        );
     }
     for (i, (_, series)) in chart.series.iter().enumerate() {
         let _ = write!(out, "<path class=\"line s{i}\" d=\"");
@@ -122,9 +129,10 @@ mod tests {
         }
         let own = own.tidied();
         assert_eq!(own.series.len(), 1);
-        let svg = chart(&own, &[0, 1, 2, 3], 4, 3);
+        let svg = chart(&own, &[0, 1, 2, 3], 4, 3, &[2]);
         assert!(svg.contains("M0.00 50.00M666.67 4.00L1000.00 27.00"), "{svg}");
         assert!(svg.contains("x1=\"1000.00\"") && svg.contains("value &lt;x&gt;") && svg.contains("class=\"zero\""));
+        assert!(svg.contains("<line class=\"fault\" x1=\"666.67\""));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use gristmill_jobs::inspect::{FrameView, Shelf};
 
 use super::{Fault, Result, Room, charts, frame as frames, picture};
 use crate::assets::{PIECES, card_style};
+use crate::beside::Beside;
 use crate::draw::board::{self, Position};
 use crate::draw::curves::chart;
 use crate::html::{cut, escape, grouped};
@@ -16,7 +17,8 @@ const LARGEST: usize = 512 << 10;
 
 /// The card of the game at a place of the shelf.
 pub(crate) fn card(shelf: &Shelf, place: usize) -> Result<String> {
-    let room = Room { root: "", base: String::new(), way: Vec::new(), shelf, database: None };
+    let beside = Beside::default();
+    let room = Room { root: "", base: String::new(), way: Vec::new(), shelf, database: None, beside: &beside };
     let game = shelf.game(place)?;
     if game.frames == 0 {
         return Err(Fault::new(404, "a game without frames"));
@@ -32,7 +34,8 @@ pub(crate) fn card(shelf: &Shelf, place: usize) -> Result<String> {
     };
     let shown = frames::shown(&view, (layout.as_ref(), &record), &address);
     let curves = charts::curves(&room, &game)?;
-    let charts: String = curves.charts.iter().take(CHARTS).map(|one| chart(one, &curves.at, game.frames, at)).collect();
+    let charts: String =
+        curves.charts.iter().take(CHARTS).map(|one| chart(one, &curves.at, game.frames, at, &[])).collect();
     let source = game.source.as_ref().map_or_else(String::new, |source| format!(" of {}", cut(source)));
     let title = format!("{} {}, frame {at} of {}{source}", room.game(), game.id, grouped(game.frames));
     let pieces = if matches!(view, FrameView::Chess(_)) { PIECES } else { "" };

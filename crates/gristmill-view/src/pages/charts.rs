@@ -3,6 +3,8 @@
 use gristmill_format::layout::{DType, Field, Layout};
 use gristmill_jobs::inspect::{ChessView, FrameView, Game, StepView};
 
+use serde::Serialize;
+
 use super::picture::is_number;
 use super::{Result, Room};
 use crate::draw::curves::{Chart, sampled};
@@ -23,7 +25,27 @@ const ELEMENTS: usize = 6;
 pub(super) struct Curves {
     pub(super) at: Vec<u64>,
     pub(super) charts: Vec<Chart>,
+    /// Moves that gave much away, and in words how much is much, where moves have values.
+    pub(super) blunders: Vec<Blunder>,
+    pub(super) rule: Option<&'static str>,
 }
+
+/// A move that gave much away.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Blunder {
+    pub(super) frame: u64,
+    /// The move that was made and the best one, and what they were worth for the side to move.
+    pub(super) made: String,
+    pub(super) best: String,
+    pub(super) value: f64,
+    pub(super) best_value: f64,
+}
+
+/// What a move of chess may give away, of a value from -1 to 1, and one of 2048, as a share of the best expected value.
+const CHESS_LOSS: f64 = 0.2;
+const G2048_LOSS: f64 = 0.01;
+const CHESS_RULE: &str = "Moves worth at least 0.2 less than the best one, by the search, on the scale from −1 to 1.";
+const G2048_RULE: &str = "Moves whose expected value is at least 1 % below that of the best one.";
 
 /// The curves of a game.
 ///
@@ -32,7 +54,8 @@ pub(super) fn curves(room: &Room<'_>, game: &Game) -> Result<Curves> {
     let layout = room.shelf.layout(game)?;
     let size = layout.as_ref().map_or(1, Layout::size).max(1);
     let at = sampled(game.frames, (BYTES / size as u64).clamp(FEWEST, FRAMES));
-    let mut charts: Option<Charts> = None;
+    let (mut charts, mut blunders): (Option<Charts>, Vec<Blunder>) = (None, Vec::new());
+    let mut rule = None;
     for frames in at.chunks((AT_ONCE / size).clamp(1, at.len().max(1))) {
         let records = room.shelf.records(game, frames)?;
         for (frame, record) in frames.iter().zip(records.chunks_exact(size)) {
@@ -40,13 +63,39 @@ pub(super) fn curves(room: &Room<'_>, game: &Game) -> Result<Curves> {
                 Some(charts) => charts.elements(record),
                 None => {
                     let view = room.shelf.drawn(game, *frame, record, layout.as_ref(), false)?;
+                    rule = rule.or(match &view {
+                        FrameView::Chess(_) => Some(CHESS_RULE),
+                        FrameView::G2048(_) => Some(G2048_RULE),
+                        _ => None,
+                    });
+                    blunders.extend(blunder(&view, *frame));
                     charts.get_or_insert_with(|| Charts::of(&view, layout.as_ref())).push(&view, record);
                 }
             }
         }
     }
     let charts = charts.map(|charts| charts.charts).unwrap_or_default();
-    Ok(Curves { at, charts: charts.into_iter().map(Chart::tidied).filter(|chart| !chart.is_empty()).collect() })
+    let charts = charts.into_iter().map(Chart::tidied).filter(|chart| !chart.is_empty()).collect();
+    Ok(Curves { at, charts, blunders, rule })
+}
+
+/// The move of a frame, where it gave much away.
+fn blunder(view: &FrameView, frame: u64) -> Option<Blunder> {
+    let (made, best, value, best_value, most) = match view {
+        FrameView::Chess(view) => {
+            let of = |name: &str| view.values.iter().find(|row| row.name == name).map(|row| f64::from(row.q));
+            (view.played.clone()?, view.best.clone()?, of("played")?, of("best")?, CHESS_LOSS)
+        }
+        FrameView::G2048(view) => {
+            let legal = view.step.branches.iter().filter_map(|branch| Some((branch.mv, f64::from(branch.ev?))));
+            let best = legal.clone().max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let made = legal.clone().find(|(mv, _)| Some(*mv) == view.step.mv)?;
+            (made.0.to_owned(), best.0.to_owned(), made.1, best.1, G2048_LOSS * best.1.abs())
+        }
+        _ => return None,
+    };
+    // What is no number is no loss.
+    (made != best && best_value - value >= most).then_some(Blunder { frame, made, best, value, best_value })
 }
 
 /// Charts, and the fields that each is of, where it is of one.

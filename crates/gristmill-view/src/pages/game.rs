@@ -9,7 +9,7 @@ use gristmill_jobs::inspect::{FrameView, Game};
 use serde_json::json as value;
 
 use super::pack::{ask, chosen};
-use super::{Fault, Result, Room, charts, frame as frames, html_answer, json, marked};
+use super::{Fault, Result, Room, charts, frame as frames, html_answer, json, known, marked};
 use crate::assets::PIECES;
 use crate::database::shown;
 use crate::draw::bands::bands;
@@ -43,7 +43,16 @@ fn part(room: &Room<'_>, game: &Game, at: u64) -> Result<String> {
     let (layout, record) = (room.shelf.layout(game)?, room.shelf.record(game, at)?);
     let address = |field: &str| format!("{}game/{}/picture/{at}/{field}.png", room.base, game.id);
     let shown = match room.shelf.drawn(game, at, &record, layout.as_ref(), false) {
-        Ok(view) => frames::shown(&view, (layout.as_ref(), &record), &address),
+        Ok(view) => {
+            let mut shown = frames::shown(&view, (layout.as_ref(), &record), &address);
+            if let (FrameView::Chess(view), Some(tables)) = (&view, &room.beside.tables)
+                && let Some(verdict) = known::verdict(tables, &view.fen)
+            {
+                let _ = write!(shown.panel, "<p class=\"verdict\"><span>Tablebase</span> {}</p>", escape(&verdict));
+                let _ = write!(shown.says, " Tablebase: {verdict}.");
+            }
+            shown
+        }
         // One frame that cannot be drawn keeps nobody from the others.
         Err(e) => frames::Shown {
             picture: format!("<p class=\"wrong\">{}</p>", escape(&e.to_string())),
@@ -69,7 +78,7 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
         let curves = charts::curves(room, &game)?;
         let (id, frames, source) = (game.id, game.frames, &game.source);
         return json(
-            &value!({ "game": id, "frames": frames, "source": source, "at": curves.at, "curves": curves.charts }),
+            &value!({ "game": id, "frames": frames, "source": source, "at": curves.at, "curves": curves.charts, "blunders": curves.blunders }),
         );
     }
     let game = named(room, id)?;
@@ -92,10 +101,12 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
     match charts::curves(room, &game) {
         Ok(curves) => {
             body.push_str("<div class=\"charts\">");
-            for one in &curves.charts {
-                body.push_str(&chart(one, &curves.at, game.frames, at));
+            let faults: Vec<u64> = curves.blunders.iter().map(|blunder| blunder.frame).collect();
+            for (i, one) in curves.charts.iter().enumerate() {
+                body.push_str(&chart(one, &curves.at, game.frames, at, if i == 0 { &faults } else { &[] }));
             }
             body.push_str("</div>");
+            body.push_str(&known::blunders(&curves, &game, asked));
         }
         Err(fault) => {
             let _ = write!(body, "<p class=\"wrong\">No curves: {}</p>", escape(&fault.text));
@@ -107,6 +118,7 @@ pub(super) fn page(room: &Room<'_>, id: &str, asked: &Asked) -> Result<Answer> {
         body.push_str(&bands("Marks", &marks, game.frames, at));
     }
     body.push_str("<p class=\"heard\" id=\"says\" role=\"status\" aria-live=\"polite\"></p></div>");
+    body.push_str(&known::fed(room, &game));
     body.push_str(&said(room, &game));
     Ok(whole(room, &game, &body))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use gristmill_engine::store::place::is_local;
 use gristmill_format::error::plain;
 
-use super::{Room, page_of, pager};
+use super::{Room, lower, page_of, pager};
 use crate::html::{cut, escape, facts, grouped};
 use crate::url::{Asked, query};
 
@@ -40,7 +40,7 @@ fn links(room: &Room<'_>, asked: &Asked, total: u64, each: &dyn Fn(usize) -> Lin
         let name = if address.is_empty() { name } else { format!("<a href=\"{address}\">{name}</a>") };
         let _ = write!(out, "<li value=\"{place}\">{name} <small>{kind}</small></li>");
     }
-    out + "</ol>" + &pages
+    out + "</ol>" + &lower(&pages)
 }
 
 /// The games of a file.

@@ -4,6 +4,7 @@ mod card;
 mod charts;
 mod frame;
 mod game;
+mod known;
 mod list;
 mod marked;
 mod origin;
@@ -16,6 +17,7 @@ use gristmill_format::demo::KIND;
 use gristmill_jobs::inspect::Shelf;
 use serde::Serialize;
 
+use crate::beside::Beside;
 use crate::database::Database;
 use crate::html;
 use crate::url::Asked;
@@ -59,6 +61,8 @@ pub(crate) struct Room<'a> {
     pub(crate) shelf: &'a Shelf,
     /// Of a pack its table of games.
     pub(crate) database: Option<&'a Database>,
+    /// What is known beside it.
+    pub(crate) beside: &'a Beside,
 }
 
 impl Room<'_> {
@@ -69,14 +73,16 @@ impl Room<'_> {
             ([], ..) if self.shelf.items().is_some() => Ok(self.page("Files", &list::items(self, asked))),
             ([], ..) => Ok(self.page(self.games(), &list::chunks(self, asked))),
             (["games.json"], Some(database), _) => json(&pack::games_as_data(database, asked)?),
-            (["columns"], Some(database), Some(pack)) => {
-                Ok(self.page("Columns", &pack::columns(self, pack, database, asked)))
-            }
+            (["columns"], Some(database), Some(pack)) => match pack::kept(self, database, asked) {
+                Some(narrowed) => narrowed,
+                None => Ok(self.page("Columns", &pack::columns(self, pack, database, asked))),
+            },
             (["columns.json"], Some(database), _) => json(&pack::columns_as_data(database, asked)?),
             (["marks"], Some(_), Some(pack)) => Ok(self.page("Marks", &origin::marks(self, pack)?)),
             (["left-out"], Some(_), Some(pack)) => Ok(self.page("Left out", &origin::left_out(self, pack, asked)?)),
             (["origin"], Some(_), Some(pack)) => Ok(self.page("Origin", &origin::lineage(self, pack))),
             (["game", id], ..) => game::page(self, id, asked),
+            (["game", id, "when.json"], ..) => json(&known::times(self, &game::named(self, id)?)?),
             (["game", id, "frame", at], ..) => game::frame(self, id, at),
             (["game", id, "picture", at, field], ..) => picture::png(self, id, at, field),
             _ => Err(Fault::new(404, "there is no such page; the first page leads to all")),
@@ -144,6 +150,11 @@ fn pager(page: u64, each: u64, total: u64, link: &dyn Fn(u64) -> String) -> Stri
         way(page < last, page.saturating_add(1), "next", "Later →"),
         way(page < last, last, "last", "Last ⇥"),
     )
+}
+
+/// The same below the list, by a name of its own.
+fn lower(pager: &str) -> String {
+    pager.replacen("aria-label=\"Pages\"", "aria-label=\"Pages, below\"", 1)
 }
 
 /// The page of a list that a request names, no larger than the last.

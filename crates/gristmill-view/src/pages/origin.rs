@@ -11,7 +11,7 @@ use gristmill_engine::selection::Selection;
 use gristmill_jobs::inspect;
 
 use super::pack::head;
-use super::{Result, Room, page_of, pager};
+use super::{Result, Room, lower, page_of, pager};
 use crate::html::{cut, escape, grouped};
 use crate::url::{Asked, query};
 
@@ -91,7 +91,7 @@ pub(super) fn left_out(room: &Room<'_>, pack: &Selection, asked: &Asked) -> Resu
             cut(detail)
         );
     }
-    Ok(out + "</tbody></table></div>" + &pages)
+    Ok(out + "</tbody></table></div>" + &lower(&pages))
 }
 
 /// How the pack came to be.

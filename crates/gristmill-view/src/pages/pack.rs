@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use gristmill_engine::runtime::metrics::Clock;
 use gristmill_engine::selection::Selection;
+use gristmill_engine::sink::desk::Answer;
 use gristmill_engine::sql::SqlValue;
 use gristmill_format::error::plain;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Fault, Result, Room, page_of, pager};
-use crate::database::{Ask, Database, Games, INNER, Spread, shown};
+use super::{Fault, Result, Room, html_answer, lower, page_of, pager};
+use crate::database::{Ask, Database, Games, INNER, Spread, quoted, shown};
 use crate::draw::bars;
 use crate::html::{cut, escape, facts, grouped, number};
 use crate::url::{Asked, query};
@@ -47,7 +48,7 @@ fn condition(room: &Room<'_>, page: &str, asked: &Asked, columns: &[(String, Str
     let mut out = format!(
         "<form class=\"ask\" method=\"get\" action=\"{page}\" role=\"search\"><label for=\"where\">{} where</label>\
          <input id=\"where\" name=\"where\" value=\"{}\" spellcheck=\"false\" autocomplete=\"off\" autocapitalize=\"off\" \
-         placeholder=\"a condition in SQL, such as id &lt; 100\"{}>",
+         list=\"columns\" placeholder=\"a condition in SQL, such as id &lt; 100\"{}>",
         room.games(),
         escape(text),
         if wrong.is_some() { " aria-invalid=\"true\" aria-describedby=\"wrong\"" } else { "" }
@@ -57,7 +58,11 @@ fn condition(room: &Room<'_>, page: &str, asked: &Asked, columns: &[(String, Str
             let _ = write!(out, "<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escape(asked.get(name)));
         }
     }
-    out.push_str("<button>Show</button>");
+    out.push_str("<datalist id=\"columns\">");
+    for (name, _) in columns {
+        let _ = write!(out, "<option value=\"{}\">", escape(name));
+    }
+    out.push_str("</datalist><button>Show</button>");
     if !text.is_empty() {
         let _ = write!(out, "<a class=\"clear\" href=\"{page}\">Clear</a>");
     }
@@ -100,7 +105,7 @@ pub(super) fn games(room: &Room<'_>, pack: &Selection, database: &Database, aske
     }
     out.push_str(&pages);
     out.push_str(&table(room, database, asked, &found));
-    out + &pages
+    out + &lower(&pages)
 }
 
 fn table(room: &Room<'_>, database: &Database, asked: &Asked, found: &Games) -> String {
@@ -220,6 +225,11 @@ pub(super) fn columns(room: &Room<'_>, pack: &Selection, database: &Database, as
             }
         };
         let _ = write!(out, "<section class=\"card\"><h2>{}</h2>{shown}", escape(name));
+        if let Some(Ok(Spread { range: Some([least, most, _]), bars, .. })) = &spread
+            && bars.len() > bars::FEW
+        {
+            out.push_str(&range(&page, name, asked, [*least, *most]));
+        }
         if let Some(Ok(Spread { unknown, others, .. })) = spread.filter(|_| !shown.contains("of its own")) {
             let parts = [(unknown, "without a value"), (others, "with other values")];
             let parts: Vec<String> =
@@ -231,6 +241,44 @@ pub(super) fn columns(room: &Room<'_>, pack: &Selection, database: &Database, as
         out.push_str("</section>");
     }
     out + "</div>"
+}
+
+/// The form of a range of a column: what a brush over the bars fills in.
+fn range(page: &str, name: &str, asked: &Asked, [least, most]: [f64; 2]) -> String {
+    let name = escape(name);
+    format!(
+        "<form class=\"range\" method=\"get\" action=\"{page}\" data-range><input type=\"hidden\" name=\"where\" value=\"{}\">\
+         <input type=\"hidden\" name=\"of\" value=\"{name}\"><input name=\"from\" inputmode=\"decimal\" aria-label=\"{name} from\" \
+         value=\"{least}\"> <span>to</span> <input name=\"to\" inputmode=\"decimal\" aria-label=\"{name} to\" value=\"{most}\"> \
+         <button>Keep</button></form>",
+        escape(asked.get("where"))
+    )
+}
+
+/// The way to the columns of the games in a range, that a request names.
+pub(super) fn kept(room: &Room<'_>, database: &Database, asked: &Asked) -> Option<Result<Answer>> {
+    let of = asked.get("of");
+    if of.is_empty() {
+        return None;
+    }
+    let number = |name: &str| asked.get(name).trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let known = database.columns.iter().any(|(name, _)| name == of);
+    let (true, Some(from), Some(to)) = (known, number("from"), number("to")) else {
+        return Some(Err(Fault::new(
+            400,
+            format!(
+                "expected a column and two numbers, not `{of}` from `{}` to `{}`",
+                asked.get("from"),
+                asked.get("to")
+            ),
+        )));
+    };
+    let name = quoted(of);
+    let own = format!("{name} >= {from} AND {name} <= {to}");
+    let condition = asked.get("where");
+    let both = if condition.trim().is_empty() { own } else { format!("({condition}) AND {own}") };
+    let to = format!("{}columns{}", room.base, query(&[("where", &both)]));
+    Some(Ok(Answer { code: 303, lines: vec![("Location", to)], ..html_answer(303, String::new()) }))
 }
 
 /// The spreads as data, by column.

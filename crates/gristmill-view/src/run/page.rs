@@ -177,7 +177,7 @@ fn waits(output: &OutputStatus, is_one_of_many: bool) -> String {
     }
     out.push_str(
         "<table class=\"waits\"><thead><tr><th scope=\"col\">waited for</th><th scope=\"col\">last second</th>\
-         <th scope=\"col\"></th><th scope=\"col\">since the start</th></tr></thead><tbody>",
+         <td></td><th scope=\"col\">since the start</th></tr></thead><tbody>",
     );
     for waited in waits.waits.iter().filter(|waited| waited.seconds > 0.0).take(20) {
         let limits = waited.cause == waits.limited_by;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gristmill_engine::pipeline::{STATUS_VERSION, Status};
+use gristmill_engine::runtime::metrics::Clock;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -113,6 +114,7 @@ impl Client {
     pub fn follow(&self, every: f64, stop: &AtomicBool, hear: &mut dyn FnMut(Result<Document, String>) -> bool) {
         let (mut after, mut wait, mut last) = (0, 0.0, None);
         while !stop.load(Ordering::Relaxed) {
+            let (clock, held) = (Clock::default(), wait);
             let heard = self.status(after, wait);
             match &heard {
                 Ok(Document { status, .. }) => {
@@ -132,6 +134,8 @@ impl Client {
             if !hear(heard) {
                 return;
             }
+            // A loader with many watchers, and what is none, may answer at once: it has its pause all the same.
+            std::thread::sleep(Duration::from_secs_f64((held - clock.seconds()).max(0.0)));
         }
     }
 }
