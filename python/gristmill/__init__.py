@@ -49,6 +49,7 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.jobs.converting import Converted, ConvertedDemos, ConvertedGames, ToldGames, convert
+from gristmill.jobs.examining import Diagnosis, doctor
 from gristmill.jobs.generating import Made, generate
 from gristmill.jobs.looking import Verification, stats, verify
 from gristmill.jobs.packing import (
@@ -106,6 +107,7 @@ __all__ = [
     "DataLoaderConfig",
     "DedupWindowConfig",
     "Demos",
+    "Diagnosis",
     "Duplicate",
     "Duplicates",
     "EncoderError",
@@ -161,6 +163,7 @@ __all__ = [
     "config",
     "convert",
     "demos",
+    "doctor",
     "envs",
     "errors",
     "g2048",

@@ -137,19 +137,56 @@ fn first_place(words: &[OsString]) -> Option<&Path> {
 /// Errors: `Usage` for `--python` without a path; `Failed` where there is no such interpreter, or no gristmill in it.
 pub(crate) fn run(words: Vec<OsString>) -> Result<ExitCode> {
     let (python, words) = interpreter(words)?;
-    let find = "import importlib.util, sys; sys.exit(importlib.util.find_spec('gristmill') is None)";
-    let found = Command::new(&python).args(["-c", find]).stdin(Stdio::null()).stdout(Stdio::null()).status();
-    let found = found.map_err(|e| missing(&python, &e))?;
-    if !found.success() {
-        let python = python.display();
-        return Err(Failure::Failed(format!(
-            "this command needs the Python package, and {python} has none (or does not run): pip install gristmill, or \
-             choose another interpreter by --python PATH or {VARIABLE}"
-        )));
-    }
+    has_package(&python)?;
     let mut command = Command::new(&python);
     command.env(HANDED, "1").args(["-m", "gristmill"]).args(words);
     end_as(command).map_err(|e| missing(&python, &e))
+}
+
+/// Whether Python reads what lies at `path`, at least a part of it: Minari data sets, or the user's own arrays.
+pub(crate) fn is_read_there(path: &Path) -> bool {
+    is_arrays(path) || holds_minari(path, DEPTH)
+}
+
+/// Has the Python package write what it reads at these paths, each with the number of its side, as shards into `folder`; the text that
+/// says of which data sets they are. `fields` are those of the user's own arrays.
+///
+/// Errors: `Failed` with what Python says, and as [`run`].
+pub(crate) fn stand_ins(
+    python: Option<&Path>,
+    folder: &Path,
+    fields: Option<&str>,
+    paths: &[(u32, &Path)],
+) -> Result<String> {
+    let chosen = python.map(|python| vec!["--python".into(), python.into()]).unwrap_or_default();
+    let (python, _) = interpreter(chosen)?;
+    has_package(&python)?;
+    let mut command = Command::new(&python);
+    command.env(HANDED, "1").args(["-m", "gristmill.command.stand_ins"]).arg(folder).arg(fields.unwrap_or_default());
+    for (side, path) in paths {
+        command.arg(side.to_string()).arg(path);
+    }
+    let made = command.stdin(Stdio::null()).output().map_err(|e| missing(&python, &e))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+        return Err(if made.status.code() == Some(2) { Failure::Usage(said) } else { Failure::Failed(said) });
+    }
+    Ok(String::from_utf8_lossy(&made.stdout).into_owned())
+}
+
+/// Errors: `Failed` where there is no such interpreter, or no gristmill in it.
+fn has_package(python: &OsStr) -> Result<()> {
+    let find = "import importlib.util, sys; sys.exit(importlib.util.find_spec('gristmill') is None)";
+    let found = Command::new(python).args(["-c", find]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let found = found.map_err(|e| missing(python, &e))?;
+    if found.success() {
+        return Ok(());
+    }
+    let python = python.display();
+    Err(Failure::Failed(format!(
+        "this command needs the Python package, and {python} has none (or does not run): pip install gristmill, or choose \
+         another interpreter by --python PATH or {VARIABLE}"
+    )))
 }
 
 /// Becomes the command: signals reach it, and its exit code is ours.

@@ -120,6 +120,16 @@ fn damage_strangers_and_what_cannot_be_read_are_told_apart() {
     let stranger = folder.path().join("notes.gz");
     fs::write(&stranger, "no game").unwrap();
     assert_eq!(names(&stranger).len(), 1);
+    let strangers = folder.path().join("strangers");
+    generate(&strangers, "1", &[]);
+    fs::write(strangers.join("nodes5000.binpack"), b"BINP\x10\0\0\0").unwrap();
+    for path in [strangers.clone(), strangers.join("nodes5000.binpack")] {
+        let found = findings(&[text(&path)]);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["foreign"]);
+        let place = &found["foreign"]["first"][0];
+        assert!(place["file"].as_str().unwrap().ends_with("nodes5000.binpack"), "{place}");
+        assert!(place["detail"].as_str().unwrap().contains("binpack of Stockfish"), "{place}");
+    }
     let drop = folder.path().join("drop");
     run(&["generate", "2048", text(&drop), "--games", "2", "--seed", "1", "--depth", "0"]).ok();
     run(&["pack", text(&drop), text(&folder.path().join("rows"))]).ok();
@@ -308,5 +318,36 @@ fn the_samples_that_the_guide_tells_of_are_as_it_says() {
         } else {
             assert_eq!(names(&path), expected);
         }
+    }
+}
+
+/// Samples that crates bring, where a registry of crates is at hand.
+fn of_crate(crate_name: &str, file: &str) -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let crates = below(&home.join("registry/src")).flat_map(|registry| below(&registry).collect::<Vec<_>>());
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(crate_name));
+    let found = crates.filter(named).map(|path| path.join(file)).find(|path| path.is_file());
+    if found.is_none() {
+        println!("skipped: no {file} of {crate_name} in {}; `cargo fetch` of that crate brings it", home.display());
+    }
+    found
+}
+
+#[test]
+fn samples_of_crates_are_as_the_guide_says() {
+    for (file, games, frames, checks) in
+        [("benches/lichess_db_100k.pgn", 47, 2770, &[][..]), ("benches/twic1599_100k.pgn", 110, 9810, &["nothing"][..])]
+    {
+        let Some(path) = of_crate("pgn-reader-0.29", file) else { continue };
+        let found = run(&["doctor", text(&path), "--json"]).json();
+        assert_eq!((found["chunks"].as_u64(), found["frames"].as_u64()), (Some(games), Some(frames)), "{file}");
+        let named: Vec<&str> =
+            found["findings"].as_array().unwrap().iter().map(|one| one["check"].as_str().unwrap()).collect();
+        assert_eq!(named, checks, "{file}");
+    }
+    if let Some(path) = of_crate("sfbinpack-", "test/ep1.binpack") {
+        assert_eq!(names(&path), ["foreign"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Paths in, what was checked, counted or made there out, as JSON text: `verify`, `stats` and `generate` from Python.
+//! Paths in, what was checked, counted or made there out, as JSON text: `verify`, `stats`, `doctor` and `generate` from Python.
 //! The GIL is free while the engine works; Ctrl-C ends a job between two files or blocks.
 
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::runtime::seed;
 use gristmill_format::chess::Version;
+use gristmill_jobs::doctor::{DoctorOptions, StandIn, doctor};
 use gristmill_jobs::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
 use gristmill_jobs::stats::{StatsOptions, stats};
 use gristmill_jobs::verify::{VerifyOptions, verify};
@@ -45,6 +46,22 @@ pub(crate) fn stats_of_paths(
     options.workers = workers.unwrap_or(options.workers);
     let stop = options.stop.clone();
     watched(py, &stop, |look| stats(&paths, &options, &mut |_| look()))
+}
+
+/// Examines data; `stand_ins` says of which data sets files stand for what the engine does not read.
+#[pyfunction]
+pub(crate) fn examine(
+    py: Python<'_>,
+    path: PathBuf,
+    held_out: Vec<PathBuf>,
+    stand_ins: &str,
+    workers: Option<usize>,
+) -> Result<String, Fault> {
+    let mut options = DoctorOptions::new(path);
+    (options.held_out, options.stand_ins) = (held_out, StandIn::read(stand_ins)?);
+    options.workers = workers.unwrap_or(options.workers);
+    let stop = options.stop.clone();
+    watched(py, &stop, |look| doctor(&options, &mut |_, _| look()))
 }
 
 /// What was made.

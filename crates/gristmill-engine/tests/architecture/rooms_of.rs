@@ -135,7 +135,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("report", &["args", "failure"]),
             ("stopping", &["failure", "report"]),
             ("top", &["failure", "report"]),
-            ("cmd", &["args", "failure", "report", "stopping", "top"]),
+            ("cmd", &["args", "failure", "handover", "report", "stopping", "top"]),
         ],
     },
     House {

@@ -15,7 +15,7 @@ pub struct Check {
     /// What to do.
     pub remedy: &'static str,
     /// The rules whose breaches it takes, and the kinds of damage.
-    rules: &'static [&'static str],
+    pub(super) rules: &'static [&'static str],
 }
 
 const fn check(
@@ -53,8 +53,8 @@ pub const CHECKS: [Check; 21] = [
     check(
         "nothing",
         "places and files without data",
-        "another folder than was meant, a writer that made nothing, or a form that Python alone reads (Minari, HDF5, Parquet)",
-        "name the right place; `gristmill pack` and `gristmill convert` make packs and shards of what Python reads",
+        "another folder than was meant, or a writer that made nothing",
+        "name the right place, and see what the writer said",
         &["empty"],
     ),
     check(

@@ -9,9 +9,12 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::selection;
 use gristmill_engine::store::Residence;
+use gristmill_engine::store::files::is_folder;
 use gristmill_engine::store::place::resolved;
+use gristmill_format::Kind;
 use gristmill_format::source::Chunk;
 
+use super::stand_ins::StandIns;
 use super::twins::Index;
 use crate::content::contents;
 use crate::files::{self, Closed, Found};
@@ -30,18 +33,18 @@ const GAMES: u64 = 20;
 type Hand = (Vec<u8>, Chunk);
 
 /// What a look at some data gathers.
-#[derive(Default)]
-pub(super) struct Look {
+pub(super) struct Look<'a> {
+    stand_ins: &'a StandIns<'a>,
     pub(super) signs: Signs,
     pub(super) index: Index,
     /// Files by format.
-    pub(super) formats: BTreeMap<&'static str, u64>,
+    pub(super) formats: BTreeMap<String, u64>,
     /// Bytes of the files.
     pub(super) size: u64,
-    /// Of each format: the first file and its records.
-    layouts: BTreeMap<&'static str, (String, String)>,
+    /// Of each format, or data set that something stands for: the first file and its records.
+    layouts: BTreeMap<String, (String, String)>,
     /// Of each format and field: the first file and its scale.
-    scales: BTreeMap<(&'static str, String), (String, f64)>,
+    scales: BTreeMap<(String, String), (String, f64)>,
 }
 
 /// How files are read.
@@ -58,7 +61,20 @@ struct File {
     signs: Signs,
 }
 
-impl Look {
+impl<'a> Look<'a> {
+    /// A look at nothing yet.
+    pub(super) fn new(stand_ins: &'a StandIns<'a>) -> Self {
+        Look {
+            stand_ins,
+            signs: Signs::default(),
+            index: Index::default(),
+            formats: BTreeMap::new(),
+            size: 0,
+            layouts: BTreeMap::new(),
+            scales: BTreeMap::new(),
+        }
+    }
+
     /// Looks through the files and packs at a path: the data themselves are side 0, held-out data others. It calls `progress`
     /// after each file.
     ///
@@ -71,6 +87,15 @@ impl Look {
     ) -> Result<()> {
         let path = &*resolved(path)?;
         let Ok(listing) = files::list(path) else { return Ok(()) };
+        // In a folder, files of other programs are no fault for `verify`; a path that names one is.
+        let folder = is_folder(path)?;
+        for file in listing.files.iter().filter(|_| side == 0 && folder) {
+            if let Some(says) = file.foreign() {
+                let kind = Kind::UnknownFormat.name();
+                let file = Some(file.path().to_owned());
+                self.signs.add(Fault { kind, file, detail: says.to_owned(), ..Fault::default() });
+            }
+        }
         let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
         let look = move |i: usize| file(&files[i], &hands);
         let started = InOrder::start(manner.workers.min(count.max(1)), count, manner.stop.clone(), look);
@@ -98,16 +123,21 @@ impl Look {
         if side > 0 {
             return;
         }
-        *self.formats.entry(file.format).or_default() += 1;
-        self.size += file.size;
+        let (format, size) = self.stand_ins.known(&file.path).unwrap_or((file.format, file.size));
+        // Further files in the stead of one data set are no data of their own.
+        if size > 0 || file.size == 0 {
+            *self.formats.entry(format.to_owned()).or_default() += 1;
+        }
+        self.size += size;
         self.drift(&mut file);
         self.signs.absorb(file.signs);
     }
 
     /// Holds the records of a file against those of the first of its format.
     fn drift(&mut self, file: &mut File) {
+        let of = self.stand_ins.path(&file.path).unwrap_or(file.format).to_owned();
         if let Some(layout) = file.signs.layout.take() {
-            let (first, known) = self.layouts.entry(file.format).or_insert_with(|| (file.path.clone(), layout.clone()));
+            let (first, known) = self.layouts.entry(of.clone()).or_insert_with(|| (file.path.clone(), layout.clone()));
             if *known != layout {
                 let detail = format!("its records are {layout}; those of {first} are {known}");
                 file.signs.add(sign("drift_fields", Some(&file.path), detail));
@@ -116,7 +146,7 @@ impl Look {
         for (name, (low, high)) in std::mem::take(&mut file.signs.scales) {
             let most = low.abs().max(high.abs());
             let (first, known) =
-                self.scales.entry((file.format, name.clone())).or_insert_with(|| (file.path.clone(), most));
+                self.scales.entry((of.clone(), name.clone())).or_insert_with(|| (file.path.clone(), most));
             if most > 0.0 && *known > 0.0 && (most / *known).max(*known / most) >= SCALE {
                 let detail = format!("`{name}` reaches {most}; in {first} it reaches {known}");
                 file.signs.add(sign("drift_scale", Some(&file.path), detail));
@@ -144,7 +174,7 @@ impl Look {
         if side > 0 {
             return Ok(());
         }
-        *self.formats.entry(pack.form()).or_default() += 1;
+        *self.formats.entry(pack.form().to_owned()).or_default() += 1;
         self.size += pack.total() * pack.clone().table().layout().size() as u64;
         for kind in kinds::all() {
             let mut signs = Signs::default();

@@ -4,6 +4,7 @@
 mod checks;
 mod look;
 mod pace;
+mod stand_ins;
 mod twins;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use gristmill_engine::store::place::resolved;
 use serde::Serialize;
 
 use self::look::{Look, Manner};
+use self::stand_ins::StandIns;
 use crate::stats::{self, Stats, StatsOptions};
 use crate::verify::{self, VerifyOptions};
 use crate::work::findings::{FIRST, Firsts};
@@ -23,6 +25,7 @@ use crate::work::{Fault, Verification};
 
 pub use checks::{CHECKS, Check};
 pub use pace::Pace;
+pub use stand_ins::{Pieces, Reported, StandIn};
 pub use twins::Twins;
 
 /// What to examine, and how.
@@ -32,6 +35,8 @@ pub struct DoctorOptions {
     pub path: PathBuf,
     /// Data that must share no game with it: the other sides of a split.
     pub held_out: Vec<PathBuf>,
+    /// Data sets at or below these paths that the engine does not read itself, as files in their stead.
+    pub stand_ins: Vec<StandIn>,
     /// Worker threads, from 1 on. Changes nothing in what is found.
     pub workers: usize,
     /// Set from another thread to end early.
@@ -42,7 +47,7 @@ impl DoctorOptions {
     /// Examines a path with one worker per core.
     pub fn new(path: PathBuf) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        DoctorOptions { path, held_out: Vec::new(), workers, stop: Arc::default() }
+        DoctorOptions { path, held_out: Vec::new(), stand_ins: Vec::new(), workers, stop: Arc::default() }
     }
 }
 
@@ -100,7 +105,7 @@ pub struct Diagnosis {
     /// Whether no check found anything.
     pub healthy: bool,
     /// Files by format.
-    pub formats: BTreeMap<&'static str, u64>,
+    pub formats: BTreeMap<String, u64>,
     /// Files that are of no known format.
     pub other_files: u64,
     /// Games or trajectories, bad ones included.
@@ -127,40 +132,45 @@ pub type Progress<'a> = dyn FnMut(&'static str, u64) + 'a;
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn doctor(options: &DoctorOptions, progress: &mut Progress<'_>) -> Result<Diagnosis> {
-    let DoctorOptions { path, held_out, workers, stop } = options;
-    let of_verify = VerifyOptions {
-        workers: *workers,
-        stop: stop.clone(),
-        max_faults: FIRST,
-        ..VerifyOptions::new(vec![path.clone()])
-    };
+    let DoctorOptions { path, held_out, stand_ins, workers, stop } = options;
+    let stand_ins = StandIns::new(stand_ins);
+    let paths = stand_ins.paths(0, path);
+    let of_verify =
+        VerifyOptions { workers: *workers, stop: stop.clone(), max_faults: FIRST, ..VerifyOptions::new(paths.clone()) };
     let mut found = verify::verify(&of_verify, &mut |so_far, _| progress("files verified", so_far.files))?;
     let of_stats = StatsOptions { workers: *workers, stop: stop.clone(), ..StatsOptions::default() };
-    let stats = stats::stats(std::slice::from_ref(path), &of_stats, &mut |so_far| {
+    let stats = stats::stats(&paths, &of_stats, &mut |so_far| {
         progress("files counted", so_far.files);
     })?;
-    let (mut look, manner) = (Look::default(), Manner { workers: *workers, stop });
+    let mut look = Look::new(&stand_ins);
+    let manner = Manner { workers: *workers, stop };
     for (side, path) in (0..).zip(std::iter::once(path).chain(held_out)) {
-        if side > 0 {
+        let paths = stand_ins.paths(side, path);
+        if side > 0 && paths == [path.as_path()] {
             there(path)?;
         }
-        look.path((side, path), &manner, &mut |files| progress("files examined", files))?;
+        for path in &paths {
+            look.path((side, path), &manner, &mut |files| progress("files examined", files))?;
+        }
     }
     let (games, formats, size) = (look.index.told(), std::mem::take(&mut look.formats), look.size);
     found.absorb(FIRST, look.finish().found);
+    stand_ins.settle(path, FIRST, &mut found);
     let pace = pace::sample(&resolved(path)?);
     let findings = findings(&found);
+    let (mut sizes, mut epoch) = (sizes(size, &stats, &pace), epoch(&stats, &pace, *workers));
+    stand_ins.measures(&mut sizes, &mut epoch, stats.frames);
     Ok(Diagnosis {
         path: path.display().to_string(),
         healthy: findings.is_empty(),
         formats,
-        other_files: found.skipped,
+        other_files: found.skipped - stand_ins.covered(path).min(found.skipped),
         chunks: stats.chunks,
         frames: stats.frames,
         findings,
         games,
-        sizes: sizes(size, &stats, &pace),
-        epoch: epoch(&stats, &pace, *workers),
+        sizes,
+        epoch,
         stats,
     })
 }

@@ -98,12 +98,24 @@ def _metadata(demos: MinariDemos | Demos | Trajectories, given: dict[str, Any]) 
     return {**meta, "env_cfg": env_cfg}
 
 
-def _frames(
-    demos: MinariDemos | Demos | Trajectories, meta: dict[str, Any], progress: Callable[[int, int], object] | None
-) -> Iterator[dict[str, Any]]:
-    flat = _names(demos, meta)
-    for i in range(len(demos.games)):
-        records, extras = demos.games[i], demos.extras(i)
+class Flat:
+    """Episodes as frames of shards: metadata, and every value under a name that a member of a tar can have."""
+
+    def __init__(self, demos: MinariDemos | Demos | Trajectories, meta: dict[str, Any] | None = None) -> None:
+        self._demos = demos
+        #: What the shards say about themselves.
+        self.meta = _metadata(demos, {}) if meta is None else meta
+        self._flat = _names(demos, self.meta)
+
+    def frames(self, index: int) -> Iterator[dict[str, Any]]:
+        """The frames of one episode.
+
+        Raises:
+            FormatError: it is damaged, or has a field that not all of its steps have; it says where.
+            ConfigError: two fields would have the same name.
+        """
+        demos = self._demos
+        records, extras = demos.games[index], demos.extras(index)
         steps = len(records)
         if isinstance(demos, MinariDemos):
             extras.setdefault("infos", [{}] * steps)
@@ -113,14 +125,21 @@ def _frames(
                 continue
             if len(beside) != steps:
                 says = f"`{name}` of {len(beside)} of {steps} steps; a shard has every field in every frame"
-                message = f"{demos.path}: trajectory {i}: unsupported: {says}"
-                raise FormatError(message, kind="unsupported", source=demos.path, chunk=i)
+                message = f"{demos.path}: trajectory {index}: unsupported: {says}"
+                raise FormatError(message, kind="unsupported", source=demos.path, chunk=index)
             values[name] = beside
-        named = {flat.get(name, name.replace(".", "_")): value for name, value in values.items()}
+        named = {self._flat.get(name, name.replace(".", "_")): value for name, value in values.items()}
         if len(named) < len(values):
             raise ConfigError(f"{demos.path}: two fields would be called alike in a shard: {', '.join(values)}")
-        for t in range(steps):
-            yield {name: value[t] for name, value in named.items()}
+        return ({name: value[t] for name, value in named.items()} for t in range(steps))
+
+
+def _frames(
+    demos: MinariDemos | Demos | Trajectories, meta: dict[str, Any], progress: Callable[[int, int], object] | None
+) -> Iterator[dict[str, Any]]:
+    flat = Flat(demos, meta)
+    for i in range(len(demos.games)):
+        yield from flat.frames(i)
         if progress is not None:
             progress(i + 1, len(demos.games))
 
