@@ -124,8 +124,24 @@ class TestAGameIsFound:
             loader.when(9)
         with pytest.raises(TypeError, match="of a stream"):
             makers["stream"]().when(0)
-        with pytest.raises(TypeError, match="several packs"):
+        with pytest.raises(gm.ConfigError, match="mixes 2 packs"):
             gm.DataLoader([rows, rows], **ROWS).when(0)
+
+    def test_a_game_of_mixed_packs_is_found_wherever_it_comes(self, rows: Any, tmp_path: Path) -> None:
+        few = gm.open(write_pack(tmp_path / "few", make_rows(2)))
+        loader = gm.DataLoader([rows, few], weights=[1, 3], epochs=2, **ROWS)
+        fed: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for batch in (batch for _ in range(2) for batch in loader):
+            for seen in loader.xray(batch.number):
+                place = (seen["batch"], seen["row"], seen["ply"])
+                fed.setdefault((seen["source"], seen["game"]), []).append(place)
+        for source, games in ((0, 6), (1, 2)):
+            for game in range(games):
+                found = loader.when(game, source=source, epochs=(0, 2))
+                assert found["source"] == source
+                times = sorted((time["batch"], time["row"], time["ply"]) for time in found["times"])
+                assert times == sorted(fed.get((source, game), []))
+        assert len(fed[1, 0]) > len(loader.when(0, 0, source=1, epochs=(0, 2))["times"]) > 2, "it comes again in a pass"
 
 
 class TestPacksAreMixed:

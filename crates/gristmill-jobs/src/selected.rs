@@ -1,7 +1,7 @@
 //! A pack and how rows were selected of it -> those rows, held against their hash; and where each of them comes from.
 //! Opens and selects as people do; a pack that has changed is refused rather than asked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::selection::{self, Selection};
@@ -36,19 +36,53 @@ pub fn again(folder: &Path, recipe: &Recipe, data: &str) -> Result<Selection> {
         let text = "its rows are of several packs, and one was given; `xray` of the loader itself names them";
         return Err(Error::State(text.to_owned()));
     }
+    let selected = reselected(folder, recipe)?;
+    let found = format!("{:016x}", input(&selected, recipe)?.identity);
+    if found != data {
+        let at = folder.display();
+        let text = format!("{at} gives other rows for this selection: their hash is {found}, expected {data}");
+        return Err(Error::State(text));
+    }
+    Ok(selected)
+}
+
+/// The same of one pack, or of several that were mixed, in their order; with what a loader needs of each.
+///
+/// Errors: as [`again`], with the number of the pack; `State` for another number of packs.
+pub fn all_again(folders: &[PathBuf], recipe: &Recipe, data: &str) -> Result<(Vec<Selection>, Vec<IndexInput>)> {
+    let mixed = recipe.steps.iter().find_map(|step| if let Step::Mixed { of } = step { Some(of) } else { None });
+    let recipes = mixed.map_or(std::slice::from_ref(recipe), Vec::as_slice);
+    if folders.len() != recipes.len() {
+        let text = format!("its rows are of {} packs, and {} were given", recipes.len(), folders.len());
+        return Err(Error::State(text));
+    }
+    let (mut selected, mut inputs) = (Vec::new(), Vec::new());
+    for (folder, recipe) in folders.iter().zip(recipes) {
+        let one = reselected(folder, recipe)?;
+        inputs.push(input(&one, recipe)?);
+        selected.push(one);
+    }
+    let identity = match (mixed, &inputs[..]) {
+        (None, [one]) => one.identity,
+        _ => IndexInput::chained(inputs.clone())?.0.identity,
+    };
+    let found = format!("{identity:016x}");
+    if found != data {
+        let text = format!("these packs give other rows for this selection: their hash is {found}, expected {data}");
+        return Err(Error::State(text));
+    }
+    Ok((selected, inputs))
+}
+
+/// The rows that a recipe selects of the pack in a folder.
+fn reselected(folder: &Path, recipe: &Recipe) -> Result<Selection> {
     let all = Selection::all(selection::open(folder, Residence::Mapped)?);
     let (at, found) = (folder.display(), &all.recipe().pack);
     if *found != recipe.pack {
         let expected = &recipe.pack;
         return Err(Error::State(format!("{at} is another pack: its identity is {found}, expected {expected}")));
     }
-    let selected = recipe.steps.iter().try_fold(all, |selected, step| selected.again(step))?;
-    let found = format!("{:016x}", input(&selected, recipe)?.identity);
-    if found != data {
-        let text = format!("{at} gives other rows for this selection: their hash is {found}, expected {data}");
-        return Err(Error::State(text));
-    }
-    Ok(selected)
+    recipe.steps.iter().try_fold(all, |selected, step| selected.again(step))
 }
 
 /// What a loader needs of rows that a recipe selected.

@@ -9,6 +9,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{Engine, Lookup, Reads, SightOptions, Sighted, Standing, Turn};
 use gristmill_engine::selection::{self, Selection};
 use gristmill_engine::store::Residence;
+use gristmill_engine::table::IndexInput;
 use serde::Serialize;
 
 use super::selected;
@@ -28,7 +29,7 @@ pub enum By {
     Config {
         /// It.
         config: Box<IndexConfig>,
-        /// The condition on games that selected the rows; all rows of the pack when absent.
+        /// The condition on games that selected the rows, of each pack; all its rows when absent.
         condition: Option<String>,
     },
 }
@@ -36,8 +37,8 @@ pub enum By {
 /// What to look for.
 #[derive(Debug, Clone)]
 pub struct WhenOptions {
-    /// The pack.
-    pub pack: PathBuf,
+    /// The packs: one, or those that a loader mixes, in its order.
+    pub packs: Vec<PathBuf>,
     /// The plan.
     pub by: By,
     /// The rows.
@@ -49,6 +50,8 @@ pub struct WhenOptions {
 pub struct Wanted {
     /// The game: its id in the pack, or the name of what was packed.
     pub game: String,
+    /// Number of the pack that has it, from 0, where several are mixed.
+    pub source: Option<usize>,
     /// One position of it, from 0; all when absent.
     pub ply: Option<u64>,
     /// Passes, from 0; that of the next batch and the one after it, or the last two, when absent.
@@ -99,6 +102,9 @@ pub struct Time {
 /// When a game is fed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Times {
+    /// Number of the pack that it is of, where several are mixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<usize>,
     /// Id of the game.
     pub game: u64,
     /// What was packed, where the pack says so.
@@ -129,20 +135,30 @@ pub fn when(options: &WhenOptions) -> Result<Times> {
                 let text = "it is of a version that does not say how its rows were selected; save it again".to_owned();
                 return Err(Error::State(text));
             };
-            let selected = selected::again(&options.pack, &recipe, &data)?;
-            let seed = config.seed.unwrap_or_default();
-            let lookup = Lookup::of(&config, seed, &selected::input(&selected, &recipe)?)?.at(batch);
+            let (selected, inputs) = selected::all_again(&options.packs, &recipe, &data)?;
+            let lookup = planned(&config, config.seed.unwrap_or_default(), inputs)?.at(batch);
             times(&lookup, &selected, &options.wanted)
         }
         By::Config { config, condition } => {
-            let all = Selection::all(selection::open(&options.pack, Residence::Mapped)?);
-            let selected = match condition {
-                Some(sql) => all.query(sql, &[])?,
-                None => all,
+            let one = |pack: &PathBuf| {
+                let all = Selection::all(selection::open(pack, Residence::Mapped)?);
+                match condition {
+                    Some(sql) => all.query(sql, &[]),
+                    None => Ok(all),
+                }
             };
-            let lookup = Lookup::of(config, config.seed.unwrap_or_default(), &selected.input())?;
-            times(&lookup, &selected, &options.wanted)
+            let selected = options.packs.iter().map(one).collect::<Result<Vec<_>>>()?;
+            let inputs = selected.iter().map(Selection::input).collect();
+            times(&planned(config, config.seed.unwrap_or_default(), inputs)?, &selected, &options.wanted)
         }
+    }
+}
+
+/// The plan over one pack, or over several that are mixed.
+fn planned(config: &IndexConfig, seed: u64, mut inputs: Vec<IndexInput>) -> Result<Lookup> {
+    match (inputs.len(), &config.mix) {
+        (1, None) => Lookup::of(config, seed, &inputs.remove(0)),
+        _ => Lookup::of_several(config.clone(), seed, inputs),
     }
 }
 
@@ -173,20 +189,18 @@ pub fn when_by(engine: &dyn Engine, selected: &[Selection], wanted: &Wanted) -> 
     let Sighted::Rows(lookup) = engine.sight(&options)? else {
         return Err(Error::Unsupported(INSTEAD.to_owned()));
     };
-    // Refused with its reason where the order has no inverse.
-    lookup.turn(0, 0)?;
-    let [selected] = selected else {
-        return Err(Error::Unsupported("only rows of a pack can be looked for by their game".to_owned()));
-    };
     let world_size = wanted.world_size.or((ranks > 1).then_some(ranks));
     times(&lookup, selected, &Wanted { world_size, ..wanted.clone() })
 }
 
-/// When the rows of a game come in a plan over a pack.
+/// When the rows of a game come in a plan over packs, which lie one after another.
 ///
-/// Errors: `Config` in `game` for one that the pack does not have, with the nearest; in `ply`, `epochs`, `rank` or `world_size`
-/// for what cannot be; as [`Lookup::turn`].
-pub fn times(lookup: &Lookup, selected: &Selection, wanted: &Wanted) -> Result<Times> {
+/// Errors: `Config` in `source` where several packs are mixed and none of them is named, or one that is not there; in `game` for one that
+/// the pack does not have, with the nearest; in `ply`, `epochs`, `rank` or `world_size` for what cannot be; as [`Lookup::turns`].
+pub fn times(lookup: &Lookup, all: &[Selection], wanted: &Wanted) -> Result<Times> {
+    let source = source(wanted.source, all.len())?;
+    let selected = &all[source];
+    let before: u64 = all[..source].iter().map(|selected| selected.pack().total()).sum();
     let game = game(selected, &wanted.game)?;
     let rows: Vec<u64> = selected.pack().stretches(game).into_iter().flat_map(|(first, end)| first..end).collect();
     let plies = rows.len() as u64;
@@ -209,7 +223,8 @@ pub fn times(lookup: &Lookup, selected: &Selection, wanted: &Wanted) -> Result<T
         let text = format!("{}..{} are no passes; expected A..B, the end not included", epochs.start, epochs.end);
         return Err(Error::config("epochs", text));
     }
-    let answers = (epochs.end - epochs.start).saturating_mul(asked.end - asked.start);
+    let often = rows.first().map_or(1, |row| lookup.often(before + row, epochs.start));
+    let answers = (epochs.end - epochs.start).saturating_mul(asked.end - asked.start).saturating_mul(often);
     if answers > MOST {
         let text = format!(
             "{answers} rows are too many for one answer, which has at most {MOST}; ask for fewer passes, or a ply"
@@ -217,6 +232,7 @@ pub fn times(lookup: &Lookup, selected: &Selection, wanted: &Wanted) -> Result<T
         return Err(Error::config("epochs", text));
     }
     let mut found = Times {
+        source: (all.len() > 1).then_some(source),
         game,
         member: selected.pack().source(game),
         plies,
@@ -229,23 +245,43 @@ pub fn times(lookup: &Lookup, selected: &Selection, wanted: &Wanted) -> Result<T
         let mut of_pass = 0;
         for ply in asked.clone() {
             let pack_row = rows[ply as usize];
-            let Some(turn) = lookup.turn(pack_row, epoch)? else { continue };
-            of_pass += 1;
-            let time = Time { epoch, batch: None, row: None, rank: None, ply, pack_row, fed: Some(Fed::Dropped) };
-            let Turn::Batch { batch, row } = turn else {
-                found.times.push(time);
-                continue;
-            };
-            let rank = world.map(|world| row % world);
-            if wanted.rank.is_none() || wanted.rank == rank {
-                let row = Some(row / world.unwrap_or(1));
-                found.times.push(Time { batch: Some(batch), row, rank, fed: fed(lookup, next, batch), ..time });
+            let mut comes = false;
+            for turn in lookup.turns(before + pack_row, epoch)? {
+                comes = true;
+                let time = Time { epoch, batch: None, row: None, rank: None, ply, pack_row, fed: Some(Fed::Dropped) };
+                let Turn::Batch { batch, row } = turn else {
+                    found.times.push(time);
+                    continue;
+                };
+                let rank = world.map(|world| row % world);
+                if wanted.rank.is_none() || wanted.rank == rank {
+                    let row = Some(row / world.unwrap_or(1));
+                    found.times.push(Time { batch: Some(batch), row, rank, fed: fed(lookup, next, batch), ..time });
+                }
             }
+            of_pass += u64::from(comes);
         }
         found.selected = found.selected.max(of_pass);
     }
     found.times.sort_by_key(|time| (time.epoch, time.batch.unwrap_or(u64::MAX), time.rank, time.row, time.ply));
     Ok(found)
+}
+
+/// Which pack the game is of.
+fn source(wanted: Option<usize>, packs: usize) -> Result<usize> {
+    match wanted {
+        Some(source) if source < packs => Ok(source),
+        Some(source) => {
+            let text = format!("there is no pack {source}: the loader has {packs}, from 0");
+            Err(Error::config("source", text))
+        }
+        None if packs == 1 => Ok(0),
+        None => {
+            let text =
+                format!("the loader mixes {packs} packs, and each may have the game; say which: 0 to {}", packs - 1);
+            Err(Error::config("source", text))
+        }
+    }
 }
 
 fn fed(lookup: &Lookup, next: Option<u64>, batch: u64) -> Option<Fed> {

@@ -311,11 +311,12 @@ impl Loader {
         &self,
         py: Python<'_>,
         game: String,
+        source: Option<usize>,
         ply: Option<u64>,
         epochs: Option<(u64, u64)>,
     ) -> Result<String, Fault> {
         let epochs = epochs.map(|(first, end)| first..end);
-        let wanted = Wanted { game, ply, epochs, ..Wanted::default() };
+        let wanted = Wanted { game, source, ply, epochs, ..Wanted::default() };
         let times = py.detach(|| when::when_by(&*self.engine, &self.rows, &wanted))?;
         serde_json::to_string(&times).map_err(|e| PyValueError::new_err(e.to_string()).into())
     }

@@ -53,23 +53,27 @@ class Traced:
         rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row, alias, survey))
         return rows
 
-    def when(self, game: int | str, ply: int | None = None, *, epochs: tuple[int, int] | None = None) -> dict[str, Any]:
+    def when(
+        self,
+        game: int | str,
+        ply: int | None = None,
+        *,
+        source: int | None = None,
+        epochs: tuple[int, int] | None = None,
+    ) -> dict[str, Any]:
         """In which passes and batches the rows of a game of a pack were or will be fed: the inverse of `xray`.
 
-        Of `game`, `member` (what was packed, where that is known), `plies`, `selected`, `epochs`, `next_batch` and
-        `times`: of each row `epoch`, `batch`, `row`, `ply`, `pack_row` and `fed` (`was`, `will_be`, `left_out`, or
-        `dropped`, which has no batch), with several ranks also `rank`, as which `row` counts. Nothing is read.
+        As `gristmill when --json` prints it; its page says what is in it. With several ranks `row` counts as in `rank`.
 
         Args:
             game: its id in the pack, or the name of what was packed.
             ply: one position of it; all when absent.
-            epochs: the first pass and the one after the last; when absent that of the next batch and the one after it,
-                or the last two.
+            source: number of its pack among several: a row may then come more than once in a pass, or not at all.
+            epochs: the first pass and the one after the last; by default that of the next batch and the one after it.
 
         Raises:
-            ConfigError: the pack has no such game, which names the nearest; or there is no such ply or pass.
-            TypeError: of a stream, of pairs or steps, of several packs, and of rows drawn by weight, whose orders have
-                no inverse.
+            ConfigError: there is no such game (the nearest is named), ply or pass; or of several packs none is named.
+            TypeError: of a stream, of pairs or steps, and of rows drawn by weight, whose orders have no inverse.
         """
-        times: dict[str, Any] = json.loads(self._engine.when(str(game), ply, epochs))
+        times: dict[str, Any] = json.loads(self._engine.when(str(game), source, ply, epochs))
         return times

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gristmill_engine::config::Shuffle;
+use gristmill_engine::stage::mix::Exhausted;
 
 use super::river::LastBatch;
 
@@ -79,7 +80,8 @@ pub(crate) struct Xray {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill when 17 --pack pack --state run.json\n  \
 gristmill when 17 --ply 3 --pack pack --state run.json --epochs 0..10 --json\n  \
-gristmill when training.17.gz --pack pack --seed 1 --batch-size 1024 --world-size 4")]
+gristmill when training.17.gz --pack pack --seed 1 --batch-size 1024 --world-size 4\n  \
+gristmill when 17 --pack new --pack old --source 1 --weights 3,1 --seed 1 --batch-size 1024")]
 pub(crate) struct When {
     /// The game: its id in the pack, or the name of the file or member that was packed.
     #[arg(value_name = "GAME")]
@@ -87,11 +89,14 @@ pub(crate) struct When {
     /// One position of it, from 0 [default: all].
     #[arg(long, value_name = "N")]
     pub(crate) ply: Option<u64>,
-    /// The pack that the loader feeds.
-    #[arg(long, value_name = "PACK")]
-    pub(crate) pack: PathBuf,
+    /// The pack that the loader feeds; where it mixes several, each in its order.
+    #[arg(long, value_name = "PACK", required = true)]
+    pub(crate) pack: Vec<PathBuf>,
+    /// Of several packs, the one that has the game, from 0.
+    #[arg(long, value_name = "N")]
+    pub(crate) source: Option<usize>,
     /// What a loader of the run saved, at whatever batch: says how rows were selected and ordered, and what was fed so far.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["seed", "batch_size", "shuffle", "condition", "joined", "last_batch"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["seed", "batch_size", "shuffle", "condition", "joined", "last_batch", "weights", "exhausted", "nominal_length"])]
     pub(crate) state: Option<PathBuf>,
     /// Without a state: the seed of the loader.
     #[arg(long, value_name = "S", required_unless_present = "state")]
@@ -111,6 +116,15 @@ pub(crate) struct When {
     /// Without a state: what becomes of the rows left over at the end of a pass [default: keep].
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) last_batch: Option<LastBatch>,
+    /// Without a state: how often each of several packs is chosen [default: each alike].
+    #[arg(long, value_name = "W,...", value_delimiter = ',')]
+    pub(crate) weights: Vec<f64>,
+    /// Without a state: what happens when one of several packs has given all its rows [default: restart].
+    #[arg(long, value_name = "WHAT", value_parser = exhausted)]
+    pub(crate) exhausted: Option<Exhausted>,
+    /// Without a state: rows of a pass over several packs.
+    #[arg(long, value_name = "N")]
+    pub(crate) nominal_length: Option<u64>,
     /// Passes, from 0, the end not included [default: that of the next batch, and the one after it].
     #[arg(long, value_name = "A..B", value_parser = passes)]
     pub(crate) epochs: Option<Range<u64>>,
@@ -135,6 +149,16 @@ pub(crate) fn shuffle(text: &str) -> Result<Shuffle, String> {
         "rows" => Ok(Shuffle::Rows),
         "off" => Ok(Shuffle::Off),
         _ => blocks(text).ok_or_else(|| "expected rows, off or blocks:ROWS,BLOCKS, such as blocks:4096,8".to_owned()),
+    }
+}
+
+/// `restart`, `stop` or `drop`.
+fn exhausted(text: &str) -> Result<Exhausted, String> {
+    match text {
+        "restart" => Ok(Exhausted::Restart),
+        "stop" => Ok(Exhausted::Stop),
+        "drop" => Ok(Exhausted::Drop),
+        _ => Err("expected restart, stop or drop".to_owned()),
     }
 }
 

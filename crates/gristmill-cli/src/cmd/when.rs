@@ -1,6 +1,6 @@
 //! `when`: in which passes and batches the rows of a game are.
 
-use gristmill_engine::config::{IndexConfig, LastBatch as Left};
+use gristmill_engine::config::{IndexConfig, LastBatch as Left, MixConfig};
 use gristmill_engine::pipeline::read_state;
 use gristmill_jobs::when::{By, Wanted, WhenOptions, when};
 
@@ -16,12 +16,13 @@ pub(crate) fn run(args: &When) -> Result<()> {
     };
     let wanted = Wanted {
         game: args.game.clone(),
+        source: args.source,
         ply: args.ply,
         epochs: args.epochs.clone(),
         world_size: args.world_size,
         rank: args.rank,
     };
-    let found = when(&WhenOptions { pack: args.pack.clone(), by, wanted })?;
+    let found = when(&WhenOptions { packs: args.pack.clone(), by, wanted })?;
     report::either(args.json, &found, places::times)?;
     Ok(())
 }
@@ -29,6 +30,12 @@ pub(crate) fn run(args: &When) -> Result<()> {
 /// The plan that the options tell of; it has no end.
 fn config(args: &When) -> IndexConfig {
     let defaults = IndexConfig::default();
+    let mix = MixConfig {
+        weights: args.weights.clone(),
+        exhausted: args.exhausted.unwrap_or_default(),
+        length: args.nominal_length,
+        ..MixConfig::default()
+    };
     IndexConfig {
         batch_size: args.batch_size.unwrap_or(defaults.batch_size),
         seed: args.seed,
@@ -40,6 +47,7 @@ fn config(args: &When) -> IndexConfig {
             Some(LastBatch::Pad) => Left::Pad,
         },
         epochs: None,
+        mix: (args.pack.len() > 1 || mix != MixConfig::default()).then_some(mix),
         ..defaults
     }
 }

@@ -105,7 +105,8 @@ pub(crate) fn times(found: &Times) -> String {
     let member = found.member.as_ref().map(|member| format!(" ({})", plain(member))).unwrap_or_default();
     let next = found.next_batch.map(|batch| format!("; the next batch is {batch}")).unwrap_or_default();
     let (first, end) = found.epochs;
-    let mut out = format!("game {}{member}: {} plies, epochs {first}..{end}{next}\n", found.game, found.plies);
+    let pack = found.source.map(|source| format!(" of pack {source}")).unwrap_or_default();
+    let mut out = format!("game {}{pack}{member}: {} plies, epochs {first}..{end}{next}\n", found.game, found.plies);
     if found.selected == 0 {
         out.push_str("never: the plan does not select what was asked for\n");
     }

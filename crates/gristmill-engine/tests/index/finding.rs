@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, MixConfig, Shuffle, Skip};
 use gristmill_engine::pipeline::Lookup;
 use gristmill_engine::selection::{Filter, Selection};
+use gristmill_engine::stage::mix::Exhausted;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_jobs::when::{By, Fed, Time, Times, Wanted, WhenOptions, when, when_by};
 use gristmill_jobs::xray::seen;
@@ -100,7 +101,8 @@ fn every_row_of_two_passes_is_found_where_the_loader_feeds_it() {
         // The state of whatever batch says the same.
         loader.seek(5).unwrap();
         let by = By::State(loader.state().unwrap());
-        let options = |game| WhenOptions { pack: folder.path().to_owned(), by: by.clone(), wanted: wanted(game) };
+        let options =
+            |game| WhenOptions { packs: vec![folder.path().to_owned()], by: by.clone(), wanted: wanted(game) };
         let of_state = |game| when(&options(game)).unwrap();
         let (found, _) = asked(of_state, &games);
         assert!(expected.iter().all(|row| found.binary_search(row).is_ok()), "{config:?}");
@@ -118,7 +120,7 @@ fn options_say_what_a_state_says_and_a_ply_and_a_rank_are_parts_of_it() {
     let config = IndexConfig { apart: true, ..config() };
     let loader = IndexLoader::new(rows.input(), config.clone()).unwrap();
     let game = rows.games()[2].to_string();
-    let ask = |by: By, wanted: Wanted| when(&WhenOptions { pack: folder.path().to_owned(), by, wanted });
+    let ask = |by: By, wanted: Wanted| when(&WhenOptions { packs: vec![folder.path().to_owned()], by, wanted });
     let condition = Some("max_score > 2000".to_owned());
     let by = By::Config { config: Box::new(IndexConfig { epochs: None, ..config }), condition };
     let wanted = Wanted { game: game.clone(), world_size: Some(3), ..Wanted::default() };
@@ -152,19 +154,101 @@ fn options_say_what_a_state_says_and_a_ply_and_a_rank_are_parts_of_it() {
 }
 
 #[test]
+fn rows_of_mixed_packs_are_found_in_every_batch_that_feeds_them() {
+    let folders = [40, 9, 25].map(|games| {
+        let folder = tempfile::tempdir().unwrap();
+        write_pack(folder.path(), games, &Form { shard_rows: Some(64), ..Form::default() });
+        folder
+    });
+    let packs: Vec<_> = folders.iter().map(|folder| folder.path().to_owned()).collect();
+    let rows: Vec<Selection> =
+        packs.iter().map(|pack| open(pack).unwrap().query("max_score > 1000", &[]).unwrap()).collect();
+    let mut met = 0;
+    for (weights, exhausted, length, world_size, apart) in [
+        (vec![], Exhausted::Restart, None, 1, true),
+        (vec![1.0, 3.0, 0.25], Exhausted::Restart, Some(500), 3, true),
+        (vec![1.0, 3.0, 1.0], Exhausted::Stop, None, 2, false),
+        (vec![2.0, 1.0, 0.5], Exhausted::Drop, None, 4, true),
+        (vec![2.0, 1.0, 0.0], Exhausted::Drop, Some(90), 1, false),
+    ] {
+        let mix = Some(MixConfig { weights, exhausted, length, ..MixConfig::default() });
+        let config = IndexConfig { mix, apart, ..config() };
+        let inputs = || rows.iter().map(Selection::input).collect::<Vec<_>>();
+        let mut expected = Vec::new();
+        for rank in 0..world_size {
+            let config = IndexConfig { rank, world_size, ..config.clone() };
+            let loader = IndexLoader::of_several(inputs(), config).unwrap();
+            let lookup = loader.lookup().unwrap();
+            while let Next::Batch(batch) = loader.next("", None).unwrap() {
+                expected.extend(seen(&lookup, &rows, batch.number, None).unwrap().into_iter().map(|row| {
+                    (row.source.unwrap(), (row.epoch, row.batch, rank, row.row as u64, row.place.game, row.place.ply))
+                }));
+            }
+        }
+        expected.sort_unstable();
+        let loader = IndexLoader::of_several(inputs(), IndexConfig { world_size, ..config.clone() }).unwrap();
+        loader.seek(3).unwrap();
+        let by = By::State(loader.state().unwrap());
+        let wanted = |source: usize, game: u64| Wanted {
+            game: game.to_string(),
+            source: Some(source),
+            epochs: Some(0..2),
+            world_size: Some(world_size),
+            ..Wanted::default()
+        };
+        for (source, one) in rows.iter().enumerate() {
+            let games: Vec<u64> = one.games().to_vec();
+            let (found, _) = asked(|game| when_by(&loader, &rows, &wanted(source, game)).unwrap(), &games);
+            let own = expected.iter().filter(|(of, _)| *of == source).map(|(_, row)| *row);
+            assert_eq!(found, own.collect::<Vec<_>>(), "pack {source}: {config:?}");
+            met += found.len();
+            let wanted = wanted(source, games[2]);
+            let of_state = when(&WhenOptions { packs: packs.clone(), by: by.clone(), wanted: wanted.clone() }).unwrap();
+            let of_loader = when_by(&loader, &rows, &wanted).unwrap();
+            let placed = |times: &Times| times.times.iter().map(|time| (time.batch, time.row)).collect::<Vec<_>>();
+            assert_eq!(placed(&of_state), placed(&of_loader));
+            assert_eq!((of_state.source, of_state.next_batch), (Some(source), Some(3)));
+            let condition = Some("max_score > 1000".to_owned());
+            let config = Box::new(IndexConfig { epochs: None, ..config.clone() });
+            let by = By::Config { config, condition };
+            let of_config = when(&WhenOptions { packs: packs.clone(), by, wanted }).unwrap();
+            assert_eq!(placed(&of_config), placed(&of_loader));
+        }
+        let unnamed = Wanted { game: "1".into(), ..Wanted::default() };
+        let refused = when_by(&loader, &rows, &unnamed).unwrap_err().to_string();
+        assert!(refused.contains("mixes 3 packs"), "{refused}");
+        let refused = when_by(&loader, &rows, &Wanted { source: Some(3), ..unnamed.clone() }).unwrap_err().to_string();
+        assert!(refused.contains("no pack 3"), "{refused}");
+        let fewer = WhenOptions { packs: packs[..2].to_vec(), by, wanted: unnamed };
+        let refused = when(&fewer).unwrap_err().to_string();
+        assert!(refused.contains("of 3 packs, and 2 were given"), "{refused}");
+    }
+    assert!(met > 2000, "{met}");
+}
+
+#[test]
+fn a_small_pack_that_comes_too_often_is_not_listed_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pack(folder.path(), 2, &Form::default());
+    let rows = open(folder.path()).unwrap();
+    let mix = Some(MixConfig { length: Some(1 << 40), ..MixConfig::default() });
+    let lookup = Lookup::of_several(IndexConfig { mix, ..config() }, 1, vec![rows.input(), rows.input()]).unwrap();
+    let wanted = Wanted { game: "1".into(), source: Some(1), epochs: Some(0..1), ..Wanted::default() };
+    let refused = gristmill_jobs::when::times(&lookup, &[rows.clone(), rows], &wanted).unwrap_err().to_string();
+    assert!(refused.contains("too many for one answer"), "{refused}");
+}
+
+#[test]
 fn orders_without_an_inverse_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     write_pack(folder.path(), 12, &Form::default());
-    let rows = open(folder.path()).unwrap();
-    let mixed = IndexConfig { mix: Some(MixConfig::default()), ..config() };
-    let mixed = IndexLoader::of_several(vec![rows.input(), rows.input()], mixed).unwrap();
     let wanted = Wanted { game: "1".into(), ..Wanted::default() };
-    let refused = when_by(&mixed, &[rows.clone(), rows.clone()], &wanted).unwrap_err().to_string();
-    assert!(refused.contains("several packs, which are mixed") && refused.contains("xray"), "{refused}");
     let stream = By::State(r#"{"gristmill_state": 4, "of": "stream"}"#.to_owned());
-    let refused = when(&WhenOptions { pack: folder.path().to_owned(), by: stream, wanted }).unwrap_err().to_string();
+    let refused =
+        when(&WhenOptions { packs: vec![folder.path().to_owned()], by: stream, wanted }).unwrap_err().to_string();
     assert!(refused.contains("of a stream") && refused.contains("verify-run --config"), "{refused}");
     let endless = Lookup::counted(&IndexConfig { epochs: Some(2), ..config() }, 1, 40).unwrap();
-    assert_eq!(endless.turn(3, 2).unwrap(), None, "there is no third pass");
-    assert_eq!(endless.turn(40, 0).unwrap(), None, "there is no such row");
+    assert_eq!(endless.turns(3, 1).unwrap().count(), 1);
+    assert_eq!(endless.turns(3, 2).unwrap().count(), 0, "there is no third pass");
+    assert_eq!(endless.turns(40, 0).unwrap().count(), 0, "there is no such row");
 }

@@ -1,6 +1,8 @@
 //! Sources of known sizes, with weights -> one order of their rows. Numbers only; any position is as near as the first.
 //! A source gives each row once in an order of its own before it gives one again: no gaps, no repeats within a pass.
 
+use std::ops::Range;
+
 use gristmill_runtime::runtime::permute::Permutation;
 use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::runtime::share::{BLOCK, Shares};
@@ -80,6 +82,57 @@ impl Mix {
         rows
     }
 
+    /// The positions of `within`, ascending, at which a source gives a row: the inverse of [`Mix::rows`], each at the same cost
+    /// wherever it is. The end of `within` must be below 2^62.
+    pub fn places(&self, source: usize, row: u64, within: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let size = self.sizes[source];
+        let passes = self.passes(source, &within);
+        let place = move |pass: u64| {
+            let place = if self.shuffled { self.order(source, pass).invert(row) } else { row };
+            let at = match self.length {
+                Some(length) => pass * length + self.at(source, place, length)?,
+                None => self.at(source, pass * size + place, within.end)?,
+            };
+            within.contains(&at).then_some(at)
+        };
+        passes.filter_map(place)
+    }
+
+    /// How many passes of a source there are, at least in part, between two positions: a row comes as often there, or up to twice less.
+    pub fn often(&self, source: usize, within: &Range<u64>) -> u64 {
+        let passes = self.passes(source, within);
+        passes.end - passes.start
+    }
+
+    fn passes(&self, source: usize, within: &Range<u64>) -> Range<u64> {
+        let size = self.sizes[source];
+        match self.length {
+            Some(length) => within.start / length..within.end.div_ceil(length),
+            None => self.given(within.start)[source] / size..self.given(within.end)[source].div_ceil(size),
+        }
+    }
+
+    /// The order of the rows of a source in one of its passes.
+    fn order(&self, source: usize, pass: u64) -> Permutation {
+        Permutation::new(self.key.of(b"source", source as u64).of(b"pass", pass), self.sizes[source])
+    }
+
+    /// The position before `end`, within a pass where passes end, at which a source gives its row number `count`.
+    fn at(&self, source: usize, count: u64, end: u64) -> Option<u64> {
+        let phase = &self.phases[self.phases.partition_point(|phase| phase.given[source] <= count) - 1];
+        let own = count - phase.given[source];
+        let (mut first, mut behind) = (0, end.checked_sub(phase.start)? / BLOCK + 1);
+        while behind - first > 1 {
+            let middle = first + (behind - first) / 2;
+            if phase.shares.before(middle)[source] <= own { first = middle } else { behind = middle }
+        }
+        let left = own - phase.shares.before(first)[source];
+        let positions = phase.shares.block(first);
+        let mut mine = (0..BLOCK).filter(|place| positions.source(*place) == source);
+        let at = phase.start + first * BLOCK + mine.nth(left as usize)?;
+        (at < end).then_some(at)
+    }
+
     /// How many rows each source gave before `position`: since the first pass began, or where passes end, since this one did.
     pub fn given(&self, position: u64) -> Vec<u64> {
         self.rows(position).given
@@ -137,7 +190,7 @@ impl Rows<'_> {
         }
         let order = match self.orders[source].take() {
             Some((known, order)) if known == pass => order,
-            _ => Permutation::new(self.mix.key.of(b"source", source as u64).of(b"pass", pass), size),
+            _ => self.mix.order(source, pass),
         };
         let row = order.apply(place);
         self.orders[source] = Some((pass, order));
@@ -215,7 +268,42 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn every_row_is_found_where_it_is_given(
+            seed in any::<u64>(),
+            sources in prop::collection::vec((1u64..400, 0u32..5), 1..5),
+            (shuffled, start) in (any::<bool>(), 0u64..20_000),
+            exhausted in prop::sample::select(vec![Exhausted::Restart, Exhausted::Stop, Exhausted::Drop]),
+        ) {
+            let (sizes, weights): (Vec<u64>, Vec<f64>) = sources.into_iter().map(|(n, weight)| (n, f64::from(weight))).unzip();
+            let Some(order) = Mix::new(Key::new(seed, "mix"), &sizes, &weights, shuffled, exhausted) else { return Ok(()) };
+            prop_assume!(order.length() != Some(0));
+            let rows = order.rows(start).read(3000);
+            let within = start..start + 3000;
+            for (source, size) in sizes.iter().enumerate() {
+                for row in [0, size / 2, size - 1] {
+                    let given = (start..).zip(&rows).filter(|(_, one)| (one.source, one.row) == (source, row));
+                    let found: Vec<u64> = order.places(source, row, within.clone()).collect();
+                    prop_assert_eq!(found, given.map(|(at, _)| at).collect::<Vec<_>>(), "row {} of {}", row, source);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_far_away_are_found_at_the_same_cost() {
+        let order = mix(5, &[1000, 1 << 40, 3], &[1.0, 2.0, 1e-9], Exhausted::Restart);
+        let start = 1u64 << 60;
+        let rows = order.rows(start).read(5000);
+        for (at, row) in (start..).zip(&rows).step_by(97) {
+            assert!(order.places(row.source, row.row, start..start + 5000).any(|found| found == at), "{row:?}");
+        }
+    }
 
     fn mix(seed: u64, sizes: &[u64], weights: &[f64], exhausted: Exhausted) -> Mix {
         Mix::new(Key::new(seed, "mix"), sizes, weights, true, exhausted).unwrap()

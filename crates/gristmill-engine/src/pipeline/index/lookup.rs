@@ -10,6 +10,7 @@ use gristmill_runtime::table::{IndexInput, Recipe};
 use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle, Skip};
 
 use super::assembly::epoch;
+use super::mixed::sources;
 use super::plan::Plan;
 use super::state::IndexState;
 use super::weighted::Sampler;
@@ -123,6 +124,19 @@ impl Lookup {
         Lookup::new(config, seed, epoch, sampler)
     }
 
+    /// The same over rows of several packs, which lie one after another and are mixed as `config.mix` says.
+    ///
+    /// Errors: as [`Lookup::of`] and of a loader of the same.
+    pub fn of_several(mut config: IndexConfig, seed: u64, inputs: Vec<IndexInput>) -> Result<Self> {
+        let (input, lens) = IndexInput::chained(inputs)?;
+        let rows = match &config.view {
+            None => Arc::clone(&input.rows),
+            Some(view) => epoch(&*input.table, &input.rows, view)?,
+        };
+        config.mix = Some(sources(config.mix.take(), &lens, &rows)?);
+        Lookup::new(&config, seed, rows, None)
+    }
+
     /// The plan of a config over this many rows, whose numbers do not matter.
     ///
     /// Errors: `Config` with the field.
@@ -203,28 +217,29 @@ impl Lookup {
         Ok(picks.first().map(|pick| PlacedRow { epoch: self.plan.epoch(number, i), row: pick.row }))
     }
 
-    /// Where a row of the table stands in a pass, whichever rank has it: the inverse of [`Lookup::row`], at the same cost.
-    /// None for a row that is not fed, and for a pass after the last.
+    /// Where a row of the table stands in a pass, whichever rank has it: the inverse of [`Lookup::row`], at the same cost. Once where it is
+    /// fed, any number of times where packs are mixed by weight; never for a row that is not fed, and for a pass after the last.
     ///
-    /// Errors: `Unsupported` where rows are drawn, or several packs mixed, by weight: such orders have no inverse.
-    pub fn turn(&self, row: u64, epoch: u64) -> Result<Option<Turn>> {
-        let why = match (&self.sampler, self.plan.is_mixed()) {
-            (Some(_), _) => "its rows are drawn by weight, any number of times in a pass",
-            (None, true) => "its rows are of several packs, which are mixed by weight",
-            (None, false) => {
-                if self.plan.passes().is_some_and(|passes| epoch >= passes) {
-                    return Ok(None);
-                }
-                let turn = |(batch, row)| match self.plan.reaches(batch) {
-                    true => Turn::Batch { batch, row },
-                    false => Turn::Dropped,
-                };
-                return Ok(self.plan.found(row, epoch).map(turn));
-            }
+    /// Errors: `Unsupported` where rows are drawn by weight: such an order has no inverse.
+    pub fn turns(&self, row: u64, epoch: u64) -> Result<impl Iterator<Item = Turn> + '_> {
+        if self.sampler.is_some() {
+            let why = "its rows are drawn by weight, any number of times in a pass";
+            let text = "only an order without draws leads from a row back to its batches";
+            let instead = "`xray` names the rows of a batch, and `verify-run` proves from ledgers what was delivered";
+            return Err(Error::Unsupported(format!("{why}, and {text}; {instead}")));
+        }
+        let is_there = self.plan.passes().is_none_or(|passes| epoch < passes);
+        let turn = |(batch, row)| match self.plan.reaches(batch) {
+            true => Turn::Batch { batch, row },
+            false => Turn::Dropped,
         };
-        let text = "only the order of one pack without weights leads from a row back to its batches";
-        let instead = "`xray` names the rows of a batch, and `verify-run` proves from ledgers what was delivered";
-        Err(Error::Unsupported(format!("{why}, and {text}; {instead}")))
+        let found = is_there.then(|| self.plan.found(row, epoch)).into_iter().flatten();
+        Ok(found.map(turn))
+    }
+
+    /// How often [`Lookup::turns`] may find a row in a pass: once, unless packs are mixed by weight.
+    pub fn often(&self, row: u64, epoch: u64) -> u64 {
+        self.plan.often(row, epoch)
     }
 
     /// Whether a batch is one of those that are left out.

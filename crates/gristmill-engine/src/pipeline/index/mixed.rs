@@ -1,5 +1,7 @@
 //! Position in a pass over several sources -> row of the table and pass of its source. Pure; any position is as near as the first.
 
+use std::ops::Range;
+
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::runtime::seed::Key;
@@ -77,6 +79,32 @@ impl Mixed {
     /// Whether sources are rows of packs.
     pub(super) fn is_of_packs(&self) -> bool {
         self.packs
+    }
+
+    /// The places in a pass, ascending, at which a row comes, counted over the sources one after another. None for a pass that no
+    /// position of 62 bits reaches.
+    pub(super) fn places(&self, row: u64, pass: u64) -> impl Iterator<Item = u64> + '_ {
+        let source = self.source(row);
+        let found = move |within: Range<u64>| {
+            let start = within.start;
+            self.order.places(source, row - self.first[source], within).map(move |at| at - start)
+        };
+        self.span(pass).into_iter().flat_map(found)
+    }
+
+    /// How often a row comes in a pass, at most.
+    pub(super) fn often(&self, row: u64, pass: u64) -> u64 {
+        self.span(pass).map_or(0, |within| self.order.often(self.source(row), &within))
+    }
+
+    fn source(&self, row: u64) -> usize {
+        self.first.partition_point(|first| *first <= row) - 1
+    }
+
+    /// The positions of a pass.
+    fn span(&self, pass: u64) -> Option<Range<u64>> {
+        let start = pass.checked_mul(self.stride).filter(|start| start.saturating_add(self.length) < 1 << 62)?;
+        Some(start..start + self.length)
     }
 
     /// Appends the rows at `count` positions, `step` apart from `position` on, with the pass of the source as their bits. A

@@ -284,25 +284,37 @@ impl Plan {
         self.position(number, i) / self.selected()
     }
 
-    /// The batch that a row of the table is in during a pass that there is, and its number among the rows of all ranks; that
-    /// batch may be one of those that are dropped. None for a row that is not fed. Not for rows that are drawn or mixed.
-    pub(super) fn found(&self, row: u64, epoch: u64) -> Option<(u64, u64)> {
+    /// The batches that a row of the table is in during a pass that there is, and its number among the rows of all ranks in each; such a
+    /// batch may be one of those that are dropped. None for a row that is not fed, one where sources are not mixed. Not for rows
+    /// that are drawn.
+    pub(super) fn found(&self, row: u64, epoch: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let place = self.rows.rank(row);
-        if place == self.rows.len() || self.rows.row(place) != row {
-            return None;
-        }
-        let within = self.gather.epoch(epoch).place(place);
+        let fed = place < self.rows.len() && self.rows.row(place) == row;
+        let alone = fed && self.mixed.is_none();
+        let mixed = self.mixed.iter().filter(move |_| fed).flat_map(move |mixed| mixed.places(place, epoch));
+        let alone = alone.then(|| self.gather.epoch(epoch).place(place)).into_iter();
+        alone.chain(mixed).map(move |within| self.stands(epoch, within))
+    }
+
+    /// How often a row of the table comes in a pass, at most.
+    pub(super) fn often(&self, row: u64, epoch: u64) -> u64 {
+        let place = self.rows.rank(row).min(self.rows.len() - 1);
+        self.mixed.as_ref().map_or(1, |mixed| mixed.often(place, epoch))
+    }
+
+    /// The batch that a place in a pass is in, and its number there; [`u64::MAX`] for what follows the last batch of a pass and is
+    /// dropped.
+    fn stands(&self, epoch: u64, within: u64) -> (u64, u64) {
         match self.per_pass {
             Some(batches) => {
                 let (batch, i) = (within / self.batch, within % self.batch);
-                // What follows the last batch of a pass is dropped: it has a number of no batch.
                 let number =
                     if batch < batches { epoch.saturating_mul(batches).saturating_add(batch) } else { u64::MAX };
-                Some((number, i))
+                (number, i)
             }
             None => {
                 let position = epoch.saturating_mul(self.selected()).saturating_add(within);
-                Some((position / self.batch, position % self.batch))
+                (position / self.batch, position % self.batch)
             }
         }
     }
