@@ -40,6 +40,19 @@ def has_references(site: Path) -> None:
     assert "gristmill_rows_total" in metrics
 
 
+def test_every_path_and_every_origin_has_its_page() -> None:
+    """The five guided paths, and what people come from."""
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for title in ("My first batch", "My Lc0 run", "My 2048 logs", "My demonstrations", "Many machines"):
+        assert f"- {title}: guide/" in navigation
+    for page in ("from-lczero.md", "from-2048former.md", "why-exactly-once.md"):
+        assert f"guide/{page}" in navigation
+        assert (ROOT / "docs/guide" / page).exists()
+    origins = re.findall(r"^## (.+)$", (ROOT / "docs/guide/coming-from.md").read_text(), re.MULTILINE)
+    assert {"il-representations", "webdataset", "Grain", "Minari", "LeRobot", "PyTorch"} <= set(origins)
+    assert "- search" in navigation
+
+
 def loads_nothing_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r"""<(?:script|img|link|iframe)[^>]+(?:src|href)=["'](https?:)?//""", page.read_text())
