@@ -1,4 +1,4 @@
-"""Loaders of every kind over small data, for tests of feeds: the same one each time it is asked for."""
+"""Loaders of every kind over small data, for tests of feeds: the same one each time."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -74,7 +74,7 @@ proptest! {
         prop_assert!(expanded(&a[0], &a[1]) == a[3]);
         let bits: Vec<u8> = (0..POLICY).map(|i| a[2][i / 8] >> (i % 8) & 1).collect();
         prop_assert!(bits == a[4]);
-        prop_assert_eq!(a[2][232] >> 2, 0, "nothing is behind the last move");
+        prop_assert_eq!(a[2][232] >> 2, 0, "nothing is after the last move");
         let order: Vec<i16> = a[0].as_chunks().0.iter().map(|index| i16::from_le_bytes(*index)).collect();
         let count = order.iter().position(|index| *index < 0).unwrap();
         prop_assert!(order[..count].is_sorted_by(|a, b| a < b) && order[count..].iter().all(|index| *index == -1));

@@ -105,7 +105,7 @@ class DeviceFeed:
         state = feed.state_dict()                  # after the last batch that the loop took
 
     Asked for a batch, it begins to bring over those that the loader has ready, up to `ahead` more, and waits for none
-    but the one that is asked for. So the device has at most `ahead` batches beside the one that was given. Each batch
+    but the next one. So the device has at most `ahead` batches beside the one that was given. Each batch
     is a dictionary of arrays by name; `rows` says how many rows of the last one are real.
 
     An error of the loader is raised at the batch where it belongs, after all batches before it. An interrupt or a

@@ -86,7 +86,7 @@ def _probs(indices: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     bits = values.contiguous().view(torch.int32)
     moves = indices.long()
     policy = bits[..., -1:].repeat(*[1] * (bits.dim() - 1), MOVES + 1)
-    # What is no move goes behind the last one.
+    # What is no move goes after the last one.
     policy.scatter_(-1, torch.where(moves < 0, MOVES, moves), bits)
     return policy[..., :MOVES].contiguous().view(torch.float32)
 

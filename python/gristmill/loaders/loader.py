@@ -397,7 +397,7 @@ class DataLoader(Traced):
         return make_again, (DataLoader, self._given, self._stands)
 
     def _next(self, alias: str, timeout: float | None, *, at_once: bool = True) -> Batch | None:
-        """The next batch; what is not given at once is when the engine is told to count it."""
+        """The next batch; what is not given at once counts when the feed says so."""
         self._begun = True
         next_of = self._engine.next if at_once else self._engine.take
         try:
