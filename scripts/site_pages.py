@@ -36,7 +36,10 @@ _PYTHON = (
         ["DataLoader", "resume", "Batch", "Output", "TensorSpec", "Blocks", "Hanse", "merge_states", "OldestNeeded"],
     ),
     ("Open", ["open", "Rows", "Games", "Trajectories", "Fields", "Source", "Layout", "Array"]),
-    ("Make", ["pack", "merge", "convert", "generate", "value_rows", "checksum", "recover", "stats", "verify", "doctor"]),
+    (
+        "Make",
+        ["pack", "merge", "convert", "generate", "value_rows", "checksum", "recover", "stats", "verify", "doctor"],
+    ),
     ("Demonstrations of a task", ["Demos", "PairLoader", "StepLoader", "load_dataset_dict", "load_wds_datasets"]),
 )
 #: Modules that are shown whole.

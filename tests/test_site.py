@@ -51,6 +51,14 @@ def test_every_path_and_every_origin_has_its_page() -> None:
     origins = re.findall(r"^## (.+)$", (ROOT / "docs/guide/coming-from.md").read_text(), re.MULTILINE)
     assert {"il-representations", "webdataset", "Grain", "Minari", "LeRobot", "PyTorch"} <= set(origins)
     assert "- search" in navigation
+    for page, picture in (
+        *(("top.md", "top.svg"), ("commands.md", "inspect.svg"), ("commands.md", "stats.png")),
+        ("view.md", "view-chess.png"),
+    ):
+        assert f"]({picture})" in (ROOT / "docs/guide" / page).read_text()
+        drawn = (ROOT / "docs/guide" / picture).read_bytes()
+        assert drawn.startswith((b"<svg", b"\x89PNG"))
+        assert b"url(http" not in drawn
 
 
 def loads_nothing_from_elsewhere(site: Path) -> None:
