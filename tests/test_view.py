@@ -134,14 +134,14 @@ def test_moves_that_gave_much_away_are_listed(packed: Path, steps: Path) -> None
     assert found
     with viewing(steps) as viewer:
         curves = viewer.json("game/0.json")
-        expected = []
+        lost = []
         for frame in range(curves["frames"]):
             step = viewer.json(f"game/0/frame/{frame}.json")
             evs = {one["move"]: one["ev"] for one in step["branches"] if one["ev"] is not None}
             best = max(evs.values())
             if best - evs.get(step["move"], best) >= 0.01 * abs(best) and evs[step["move"]] != best:
-                expected.append(frame)
-        assert [one["frame"] for one in curves["blunders"]] == expected
+                lost.append(frame)
+        assert [one["frame"] for one in curves["blunders"]] == lost
 
 
 def test_tables_say_who_wins(syzygy: Path, tmp_path: Path) -> None:

@@ -190,10 +190,10 @@ impl Games<'_> {
 
     /// The place of a row in the first pass.
     fn place(&self, row: u64, size: u64) -> Result<Option<u64>> {
-        Ok(match self.lookup.turn(row, 0)? {
-            Some(Turn::Batch { batch, row }) => Some(batch * size + row),
-            Some(Turn::Dropped) | None => None,
-        })
+        Ok(self.lookup.turns(row, 0)?.into_iter().find_map(|turn| match turn {
+            Turn::Batch { batch, row } => Some(batch * size + row),
+            Turn::Dropped => None,
+        }))
     }
 
     /// How evenly classes of games fall on batches, where all packs have the same ones.

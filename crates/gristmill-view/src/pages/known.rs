@@ -73,7 +73,7 @@ pub(super) fn times(room: &Room<'_>, game: &Game) -> Result<Times> {
         state.ok_or_else(|| Fault::new(404, "no state of a run was given: gristmill view PACK --state FILE"))?;
     let wanted = Wanted { game: game.id.to_string(), ..Wanted::default() };
     let (pack, by) = (room.shelf.path().to_owned(), By::State(state.clone()));
-    Ok(when(&WhenOptions { pack, by, wanted })?)
+    Ok(when(&WhenOptions { packs: vec![pack], by, wanted })?)
 }
 
 /// The same as a part of a page; empty without a state.
