@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def make(folder: Path, pack: Path, rows: int) -> None:
-    """A pack of so many rows: one that was packed, again and again, each time as other games."""
+    """A pack of `rows` rows: one that was packed, again and again, each time as other games."""
     part = folder / "part"
     gm.generate("2048", folder / "logs", games=PART // MOVES, seed=1, moves_max=MOVES, depth=1)
     gm.pack(folder / "logs", part)

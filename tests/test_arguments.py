@@ -17,7 +17,7 @@ GIVEN = {
     *("Batch", "Array", "Output", "TensorSpec", "ChunkAnchor", "Layout", "Source", "Demos", "Rows", "Games"),
     *("Trajectories", "LineageStep", "Mark", "Duplicate", "Duplicates", "Skipped", "Remark", "Recovery", "Vanished"),
     *("Checksummed", "Converted", "Merged", "Packed", "Recovered", "Valued", "Made", "Verification", "Rescored"),
-    *("OldestNeeded", "Split", "GameSplit", "ThreeWaySplit", "SafePickleError"),
+    *("Diagnosis", "OldestNeeded", "Split", "GameSplit", "ThreeWaySplit", "SafePickleError"),
 }
 
 #: Functions of one or two arguments, which name none of them.
