@@ -33,7 +33,10 @@ _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]
 _PYTHON = (
     (
         "Feed",
-        ["DataLoader", "resume", "Batch", "Output", "TensorSpec", "Blocks", "Hanse", "merge_states", "OldestNeeded"],
+        [
+            *("DataLoader", "resume", "Batch", "Output", "TensorSpec", "Blocks", "Hanse", "Certificate"),
+            *("merge_states", "OldestNeeded"),
+        ],
     ),
     ("Open", ["open", "Rows", "Games", "Trajectories", "Fields", "Source", "Layout", "Array"]),
     (

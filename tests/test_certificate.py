@@ -90,8 +90,19 @@ def test_a_shuffle_that_is_worse_than_required_is_refused(pack: Path) -> None:
     wrong: Any = "best"
     with pytest.raises(gm.ConfigError, match="`best` is no level; expected one of: none, weak, fair, good"):
         gm.DataLoader(rows, require=wrong)
+    number: Any = 3
     with pytest.raises(TypeError):
-        gm.DataLoader(rows).certificate(require=wrong and 3)  # type: ignore[arg-type]
+        gm.DataLoader(rows).certificate(require=number)
+
+
+def test_a_notebook_shows_it_as_a_table(pack: Path) -> None:
+    found = gm.DataLoader(gm.open(pack), batch_size=32, seed=1, shuffle=False).certificate()
+    assert isinstance(found, gm.Certificate)
+    page = found._repr_html_()
+    assert page.count("<tr>") == 1 + len(found.figures)
+    assert "shuffle the rows" in page
+    hostile = gm.Certificate(**{**vars(found), "says": "<script>alert(1)</script>"})
+    assert "<script" not in hostile._repr_html_()
 
 
 def test_an_epoch_is_counted(pack: Path) -> None:

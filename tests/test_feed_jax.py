@@ -1,14 +1,13 @@
 """Feeds of JAX arrays: the values of the loader, any mesh, several processes, steps that are given their batches."""
 
-import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax_processes
 import numpy as np
 import pytest
 from feeds import KINDS, maker, plain
@@ -164,23 +163,7 @@ again.load_state_dict(state)
 for batch in again:
     print(json.dumps(rows(batch)))
 """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "XLA_FLAGS")}
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, address, str(rank)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for rank in range(2)
-    ]
-    said = [run.communicate(timeout=300) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], said
-    shares = [[json.loads(line) for line in out.splitlines() if line.startswith("[")] for out, _ in said]
+    shares = jax_processes.two(program)
     data = columns([40], shape=(1,))
     whole = [batch["acts"].tolist() for batch in gm.StepLoader(data, batch_size=8, seed=3, rank=0, world_size=1)]
     joined = [[row for two in zip(*both, strict=True) for row in two] for both in zip(*shares, strict=True)]

@@ -1,13 +1,11 @@
 """Batches in JAX and PyTorch without a copy."""
 
-import json
-import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import jax_processes
 import numpy as np
 import pytest
 from packs2048 import make_rows, write_pack, write_tokenizer
@@ -166,23 +164,7 @@ for batch in gristmill.jax.batches(loader, sharding=sharding):
     (own,) = batch["acts"].addressable_shards
     print(np.asarray(own.data).tolist())
 """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "XLA_FLAGS")}
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, address, str(rank)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for rank in range(2)
-    ]
-    said = [run.communicate(timeout=300) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], said
-    shares = [[json.loads(line) for line in out.splitlines()] for out, _ in said]
+    shares = jax_processes.two(program)
     data = columns([40], shape=(1,))
     expected = [batch["acts"].tolist() for batch in gm.StepLoader(data, batch_size=8, seed=3, rank=0, world_size=1)]
     assert [[row for two in zip(*both, strict=True) for row in two] for both in zip(*shares, strict=True)] == expected

@@ -41,7 +41,7 @@ def run(folder: Path, *words: object, code: int | None = 0) -> subprocess.Comple
 
 
 def test_the_wheel_is_small_and_says_what_it_is() -> None:
-    assert WHEEL.stat().st_size < 20_000_000
+    assert WHEEL.stat().st_size < 25_000_000
     assert "abi3" in WHEEL.name
     assert re.search(r"manylinux_\d+_\d+", WHEEL.name), WHEEL.name
     with zipfile.ZipFile(WHEEL) as file:
@@ -51,7 +51,7 @@ def test_the_wheel_is_small_and_says_what_it_is() -> None:
         (notices,) = (name for name in file.namelist() if name.endswith("licenses/THIRD-PARTY-NOTICES.txt"))
         assert "object_store" in file.read(notices).decode()
         (library,) = (one for one in file.infolist() if one.filename.endswith(".so"))
-        assert library.file_size < 20_000_000
+        assert library.file_size < 27_000_000
     for line in ("License-Expression: MIT OR Apache-2.0", "Classifier: Typing :: Typed", "# gristmill"):
         assert line in about
 

@@ -69,6 +69,7 @@ from gristmill.jobs.packing import (
 )
 from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch
+from gristmill.loaders.certificate import Certificate
 from gristmill.loaders.loader import DataLoader
 from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.loaders.resuming import resume
@@ -92,6 +93,7 @@ __all__ = [
     "Array",
     "Batch",
     "Blocks",
+    "Certificate",
     "Checksummed",
     "ChunkAnchor",
     "ChunkRescorerConfig",

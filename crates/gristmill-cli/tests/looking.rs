@@ -62,6 +62,26 @@ fn colours_are_as_wished_and_change_no_letter() {
     assert_eq!(marked(&plain), marked(&bare), "the same pieces");
 }
 
+/// A text without its colours.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn moves_stand_in_one_column_beside_a_coloured_board() {
+    let folder = chess();
+    let file = only(&folder.path().join("games"), "training.1.gz");
+    for color in ["--color=never", "--color=always"] {
+        let seen = plain(&run(&["inspect", text(&file), "--frame", "5", "--record", color]).ok().out);
+        let moves = seen.lines().filter(|line| line.contains(" % "));
+        let columns: Vec<usize> = moves.filter_map(|line| line.chars().position(|c| c == '%')).collect();
+        assert!(columns.len() > 12, "{seen}");
+        assert!(columns.iter().all(|column| *column == columns[0]), "{color}: {columns:?}\n{seen}");
+    }
+}
+
 #[test]
 fn a_terminal_shows_colours_unless_no_color_is_set() {
     let folder = chess();

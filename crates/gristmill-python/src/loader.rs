@@ -287,7 +287,7 @@ impl Loader {
 
     /// The certificate of the shuffle of an output, in JSON.
     ///
-    /// Raises ConfigError for an output that there is not, and in `require` for a shuffle that is worse than that.
+    /// Raises ConfigError where the loader lacks the output, and in `require` where the shuffle is worse.
     #[pyo3(signature = (output, require))]
     fn certificate(&self, py: Python<'_>, output: String, require: Option<&str>) -> Result<String, Fault> {
         let required = require.map(str::parse::<Level>).transpose()?;

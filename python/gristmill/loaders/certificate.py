@@ -64,6 +64,18 @@ class Certificate:
         mix, advice = tuple(document.get("mix", ())), tuple(document["advice"])
         return Certificate(**{**document, "figures": figures, "mix": mix, "advice": advice})
 
+    def _repr_html_(self) -> str:
+        """A table of the figures, for notebooks: static, without scripts."""
+        from html import escape
+
+        heads = ("figure", "measured", "perfect", "level", "counts")
+        cells = [(f.name, f"{f.value:.4g}", f"{f.perfect:.4g}", f.level, f.says) for f in self.figures.values()]
+        rows = ["".join(f"<th>{head}</th>" for head in heads)]
+        rows += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells]
+        table = "".join(f"<tr>{row}</tr>" for row in rows)
+        advice = "".join(f"<p>advice: {escape(advice)}</p>" for advice in self.advice)
+        return f"<p>{escape(self.says)}</p><table>{table}</table>{advice}"
+
     def __str__(self) -> str:
         """A line for each figure, below the sentence."""
         lines = [self.says]

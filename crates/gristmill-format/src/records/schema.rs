@@ -118,8 +118,8 @@ pub struct Schema {
 impl Schema {
     /// Reads and checks a schema.
     ///
-    /// Errors: `TooLarge`; `Corrupt` for what is no such JSON, or names nothing, something twice or what packs have themselves;
-    /// `Missing` for a field that there is not; `Unsupported` for fields that records cannot have and columns that cannot be.
+    /// Errors: `TooLarge`; `Corrupt` where the text is no such JSON, or repeats a name, leaves one empty or takes one of the pack;
+    /// `Missing` where it names a field that the layout lacks; `Unsupported` where a field or column has a type that records lack.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > MOST_TEXT {
             let detail = format!("a schema of {} bytes; the bound is {MOST_TEXT}", text.len());

@@ -165,8 +165,8 @@ pub fn of_engine(
     output: &str,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Certificate> {
-    if engine.stages().is_ok() {
-        return of_stream(&DataLoaderConfig::from_json(&engine.stages()?)?, output, goes_on);
+    if let Ok(stages) = engine.stages() {
+        return of_stream(&DataLoaderConfig::from_json(&stages)?, output, goes_on);
     }
     let options = SightOptions { output: output.to_owned(), first: 0, reads: Reads::Nothing };
     match engine.sight(&options)? {

@@ -15,8 +15,13 @@ pub(super) fn text(view: &ChessView, parts: &Parts) -> String {
     let rows = board.lines().count().max(moves.len());
     for row in 0..rows {
         let left = board.lines().nth(row).unwrap_or_default();
-        let pad = " ".repeat(22_usize.saturating_sub(left.chars().count()));
-        let left = if parts.color { squares(left, row, view) } else { left.to_owned() };
+        let width = left.chars().count();
+        // A coloured square is as wide as the others at the edge of the board, too.
+        let (left, width) = match squares(left, row, view).filter(|_| parts.color) {
+            Some(coloured) => (coloured, width + 1),
+            None => (left.to_owned(), width),
+        };
+        let pad = " ".repeat(22_usize.saturating_sub(width));
         let right = moves.get(row).map_or("", String::as_str);
         let _ = writeln!(out, "{}", format!("  {left}{pad}{right}").trim_end());
     }
@@ -55,12 +60,12 @@ fn moves(view: &ChessView, all: bool) -> Vec<String> {
     lines
 }
 
-/// A line of the board with the colours of its squares; the squares of the move that was played are green.
-fn squares(line: &str, row: usize, view: &ChessView) -> String {
+/// A line of the board with the colours of its squares, those of the move that was played in green; none for other lines.
+fn squares(line: &str, row: usize, view: &ChessView) -> Option<String> {
     const LIGHT: &str = "180";
     const DARK: &str = "137";
     const PLAYED: &str = "71";
-    let Some((rank, files)) = line.split_once(' ').filter(|_| row < 8) else { return line.to_owned() };
+    let (rank, files) = line.split_once(' ').filter(|_| row < 8)?;
     let mut out = format!("{rank} ");
     for (file, piece) in files.chars().filter(|c| *c != ' ').take(8).enumerate() {
         let square = format!("{}{rank}", char::from(b'a' + file as u8));
@@ -75,7 +80,7 @@ fn squares(line: &str, row: usize, view: &ChessView) -> String {
         let piece = if piece == '.' || piece == '·' { ' ' } else { piece };
         let _ = write!(out, "\x1b[48;5;{ground}m\x1b[38;5;16m{piece} ");
     }
-    out + "\x1b[0m"
+    Some(out + "\x1b[0m")
 }
 
 fn value(row: &ValueRow) -> String {
