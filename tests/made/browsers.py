@@ -28,6 +28,10 @@ def chromium() -> str:
     return found
 
 
+class NavigatedError(Exception):
+    """The page gave way to another one before it answered."""
+
+
 class Browser:
     """A page of a running browser."""
 
@@ -49,6 +53,8 @@ class Browser:
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while (answer := self._next()).get("id") != self._number:
             self._hear(answer)
+        if "navigated" in answer.get("error", {}).get("message", ""):
+            raise NavigatedError(answer["error"]["message"])
         assert "error" not in answer, answer
         return answer["result"]
 
@@ -79,9 +85,16 @@ class Browser:
     def wait(self, text: str) -> None:
         """Waits until an expression on the page is true."""
         end = time.monotonic() + 20
-        while not self.evaluate(text):
+        while not self._holds(text):
             assert time.monotonic() < end, (text, self.evaluate("document.body.innerText"), self.complaints)
             time.sleep(0.02)
+
+    def _holds(self, text: str) -> bool:
+        """Whether an expression is true; not on a page that gives way to another one meanwhile."""
+        try:
+            return bool(self.evaluate(text))
+        except NavigatedError:
+            return False
 
     def open(self, url: str) -> None:
         """Loads a page."""
