@@ -227,7 +227,8 @@ def test_a_run_renews_itself_and_leaves_what_people_do(browser: Browser, tmp_pat
             assert viewer.end() == 0
             browser.wait("!document.querySelector('#gone').hidden")
             assert browser.evaluate("document.querySelectorAll('.stages tbody').length") >= 5
-    # What it cannot reach now is no complaint of the page.
+        browser.leave()
+    # What it could not reach any more is no complaint of the page.
     browser.complaints.clear()
 
 
@@ -244,8 +245,9 @@ def test_a_run_without_scripts_loads_itself_again(browser: Browser, tmp_path: Pa
                 browser.evaluate("window.first = true")
                 browser.wait("window.first === undefined")
                 assert browser.asked.count(viewer.url) > loads
-                assert browser.evaluate("document.querySelector('[data-keys]').hidden")
+                browser.wait("document.querySelector('[data-keys]')?.hidden")
             finally:
+                browser.leave()
                 browser.looks()
 
 

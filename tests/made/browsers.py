@@ -97,8 +97,8 @@ class Browser:
             return False
 
     def open(self, url: str) -> None:
-        """Loads a page."""
-        self.evaluate("window.leaving = true")
+        """Loads a page, and waits until all of it is there."""
+        self.wait("window.leaving = true")
         self._call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && !window.leaving")
 
@@ -126,6 +126,10 @@ class Browser:
             if i == 0:
                 self._call("Input.dispatchMouseEvent", type="mousePressed", clickCount=1, **where)
         self._call("Input.dispatchMouseEvent", type="mouseReleased", clickCount=1, **where | {"buttons": 0})
+
+    def leave(self) -> None:
+        """Leaves the page: it asks for nothing any more."""
+        self.open("about:blank")
 
     def looks(self, scheme: str = "light", width: int = 1280, height: int = 1000, scripts: bool = True) -> None:
         """Sets the colour scheme, the size of the window, and whether scripts run."""
