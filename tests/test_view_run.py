@@ -1,6 +1,8 @@
 """The page of a run: `gristmill view ADDR` of loaders that run, stop and come back, and of what is no loader."""
 
 import contextlib
+import dataclasses
+import html
 import http.server
 import json
 import re
@@ -166,16 +168,77 @@ def test_a_loader_that_has_gone_keeps_its_last_numbers(games: Path) -> None:
 def test_what_a_loader_said_last_is_kept_and_what_is_new_has_a_place(games: Path) -> None:
     with loading(games) as (_, address), urllib.request.urlopen(f"http://{address}/status") as answer:
         document = json.load(answer)
-    document |= {"state": "stopped", "certificate": {"rows": 4711, "seed_of": "<i>"}, "events": []}
+    document |= {"state": "stopped", "weather": {"rows": 4711, "seed_of": "<i>"}, "events": []}
     with other(200, json.dumps(document).encode()) as (address, end), viewing(address) as viewer:
         page = viewer.page()
         assert "The loader was stopped. These are its last numbers" in page
-        assert '<h2 class="named">certificate</h2>' in page
+        assert '<h2 class="named">weather</h2>' in page
         assert "4\u2009711" in page
         assert "&lt;i&gt;" in page
         end()
         eventually(lambda: not known(viewer)["answers"])
         assert "The loader was stopped, and has gone" in viewer.page()
+
+
+@pytest.mark.parametrize("of", ["stream", "rows"])
+def test_a_ledger_and_a_certificate_are_shown(games: Path, tmp_path: Path, of: str) -> None:
+    path = tmp_path / "<ledger>"
+    if of == "stream":
+        stream = gm.presets.lc0(games, batch_size=16, reservoir=64, seed=5)
+        made_before, loader = 0, gm.DataLoader(dataclasses.replace(stream, ledger=str(path)))
+    else:
+        gm.pack(games, tmp_path / "packed")
+        rows = gm.open(tmp_path / "packed")
+        made_before, loader = 1, gm.DataLoader(rows, batch_size=16, seed=5, ledger=path, require="none")
+    with loader:
+        address = loader.serve_metrics("127.0.0.1:0")
+        for _ in range(3):
+            loader.get_next()
+        with viewing(address) as viewer:
+            ledger = {"path": str(path), "batches": 3}
+            eventually(lambda: known(viewer)["status"]["ledger"] == ledger)
+            assert f"3 batches noted in <code>{tmp_path}/&lt;ledger&gt;</code>" in viewer.page()
+            # That of rows was made before the start, for `require`; a newer one takes its place.
+            assert len(known(viewer)["status"]["certificates"]) == made_before
+            made = loader.certificate()
+            expected = [{"output": "", "level": made.level, "says": made.says}]
+            eventually(lambda: known(viewer)["status"]["certificates"] == expected)
+            assert html.escape(made.says) in viewer.page()
+
+
+def test_without_a_ledger_and_a_certificate_none_is_shown(games: Path) -> None:
+    with loading(games) as (_, address), viewing(address) as viewer:
+        assert "ledger" not in known(viewer)["status"]
+        assert "<h2>Ledger</h2>" not in viewer.page()
+        assert "Certificate of" not in viewer.page()
+
+
+def test_the_certificate_of_feed_is_shown(games: Path) -> None:
+    line = [binary(), "feed", str(games), "--require", "none", "--metrics", "127.0.0.1:0", "--batch-size", "8"]
+    with subprocess.Popen(
+        [*line, "--reservoir", "32", "--seed", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stderr is not None
+        try:
+            with viewing(child.stderr.readline().split()[-1]) as viewer:
+                (made,) = known(viewer)["status"]["certificates"]
+                assert made["says"].startswith(made["level"] + ": ")
+        finally:
+            child.kill()
+
+
+def test_a_ledger_that_cannot_be_written_is_a_fault(games: Path) -> None:
+    with loading(games) as (_, address), urllib.request.urlopen(f"http://{address}/status") as answer:
+        document = json.load(answer)
+    document |= {
+        "ledger": {"path": "run.ledger", "batches": 7, "fault": "no <space>"},
+        "certificates": [{"output": "<o>", "level": "weak", "says": "weak: <why>"}],
+    }
+    with other(200, json.dumps(document).encode()) as (address, _), viewing(address) as viewer:
+        page = viewer.page()
+        assert '<p class="wrong">It cannot be written: no &lt;space&gt;</p>' in page
+        assert "of &lt;o&gt;" in page
+        assert '<p class="wrong">weak: &lt;why&gt;</p>' in page
 
 
 def test_an_end_is_no_fault(games: Path) -> None:

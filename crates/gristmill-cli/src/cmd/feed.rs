@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
         let aliases = loader.outputs().iter().map(|output| output.alias.as_str());
         for alias in aliases.filter(|alias| args.output.as_deref().is_none_or(|output| output == *alias)) {
             let mut goes_on = || !stopping::is_raised();
-            certificate::of_stream(&described.config, alias, &mut goes_on)?.require(level)?;
+            certificate::of_engine(&loader, &[], alias, &mut goes_on)?.require(level)?;
         }
     }
     if let Some(address) = &args.metrics {

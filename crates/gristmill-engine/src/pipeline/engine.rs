@@ -18,6 +18,7 @@ use crate::pipeline::loader::{DataLoader, Next, Output, Sight, SightOptions};
 use crate::pipeline::resume::needed::OldestNeeded;
 use crate::pipeline::resume::vanished::{Missing, Vanished};
 use crate::pipeline::watch::metrics::Metrics;
+use crate::pipeline::watch::status::CertificateStatus;
 
 /// Where the rows of batches come from, by the number of a batch, without feeding any.
 pub enum Sighted {
@@ -78,6 +79,9 @@ pub trait Engine: Send + Sync {
     ///
     /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple.
     fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr>;
+
+    /// Keeps what a certificate says of the shuffle of an output, in place of an earlier one; the status document has it.
+    fn certified(&self, certificate: CertificateStatus);
 
     /// Where it stands after the batches delivered so far, as JSON text.
     ///
@@ -262,6 +266,10 @@ impl Engine for DataLoader {
         self.serve_metrics(address, token)
     }
 
+    fn certified(&self, certificate: CertificateStatus) {
+        self.certified(certificate);
+    }
+
     fn state(&self) -> Result<String> {
         self.state()
     }
@@ -374,6 +382,10 @@ impl Engine for IndexLoader {
 
     fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
         self.serve_metrics(address, token)
+    }
+
+    fn certified(&self, certificate: CertificateStatus) {
+        self.certified(certificate);
     }
 
     fn state(&self) -> Result<String> {

@@ -41,7 +41,7 @@ pub use watch::counted::Counted;
 pub use watch::message::period_message;
 pub use watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use watch::status::{
-    BadChunksStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LoadStatus, OutputStatus, QueueStatus,
-    RunState, STATUS_VERSION, StageStatus, Status, TextStatus,
+    BadChunksStatus, CertificateStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LedgerStatus,
+    LoadStatus, OutputStatus, QueueStatus, RunState, STATUS_VERSION, StageStatus, Status, TextStatus,
 };
 pub use watch::waits::{OutputWaits, Waited, Waits};

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::BadChunks;
-use gristmill_engine::pipeline::{RunState, STATUS_VERSION, StageStatus, Status};
+use gristmill_engine::config::{BadChunks, DataLoaderConfig};
+use gristmill_engine::pipeline::{CertificateStatus, LedgerStatus, RunState, STATUS_VERSION, StageStatus, Status};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{ControlRequest, DataLoader, Error};
 
@@ -88,7 +88,9 @@ fn the_document_has_every_stage_with_edges_totals_and_streams() {
 fn the_page_names_every_field_and_every_kind_of_event() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format/status.md")).unwrap();
     let folder = spoilt(&[3]);
-    let loader = loader(&pass(folder.path()));
+    let ledger = Some(folder.path().join("ledger"));
+    let loader = DataLoader::new(DataLoaderConfig { ledger, ..config(&pass(folder.path())) }).unwrap();
+    loader.certified(certificate("good"));
     all_ids(&loader, "");
     let status = wait_for(&loader, |status| status.state == RunState::Ended && !told(status, "scanned").is_empty());
     let mut open = vec![serde_json::to_value(&status).unwrap()];
@@ -109,6 +111,34 @@ fn the_page_names_every_field_and_every_kind_of_event() {
         assert!(page.contains(&format!("`{word}`")), "`{word}` is not on the page");
     }
     assert!(page.contains(&format!("version of the document: {STATUS_VERSION}")));
+}
+
+fn certificate(level: &str) -> CertificateStatus {
+    CertificateStatus { level: level.into(), says: format!("{level}: for a reason"), ..CertificateStatus::default() }
+}
+
+#[test]
+fn a_ledger_that_is_gone_and_the_last_certificate_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger");
+    let config = DataLoaderConfig { ledger: Some(path.clone()), ..config(&preset(mixed())) };
+    let loader = DataLoader::new(config).unwrap();
+    loader.certified(certificate("weak"));
+    (0..3).for_each(|_| drop(next(&loader, "")));
+    loader.certified(certificate("good"));
+    let status = loader.status(0);
+    let ledger = LedgerStatus { path: path.display().to_string(), batches: 3, fault: None };
+    assert_eq!((status.ledger.as_ref(), &status.certificates[..]), (Some(&ledger), &[certificate("good")][..]));
+    loader.state().unwrap();
+    assert_eq!(loader.status(0).ledger, Some(ledger.clone()), "a state notes no batch");
+    drop(next(&loader, ""));
+    loader.stop();
+    std::fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+    let error = loader.state().unwrap_err();
+    assert_eq!(loader.status(0).ledger, Some(LedgerStatus { batches: 4, fault: Some(error.to_string()), ..ledger }));
+    std::fs::rename(folder.path().join("elsewhere"), &path).unwrap();
+    loader.state().unwrap();
+    assert_eq!(loader.status(0).ledger.unwrap().fault, None, "it can be written again");
 }
 
 fn given(stage: &StageStatus) -> u64 {

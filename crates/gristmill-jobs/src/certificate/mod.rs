@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, LastBatch};
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pipeline::{Engine, Lookup, Reads, SightOptions, Sighted, promise};
+use gristmill_engine::pipeline::{CertificateStatus, Engine, Lookup, Reads, SightOptions, Sighted, promise};
 use gristmill_engine::selection::{self, Selection};
 use gristmill_engine::store::Residence;
 use serde::Serialize;
@@ -156,7 +156,8 @@ pub fn of_pack(
     of_rows(&lookup, std::slice::from_ref(&selected), goes_on)
 }
 
-/// The certificate of what a loader feeds; `selected` are the rows of each pack that one of rows has.
+/// The certificate of what a loader feeds, which its status document has from then on; `selected` are the rows of each pack that
+/// one of rows has.
 ///
 /// Errors: as [`of_rows`] and [`of_stream`].
 pub fn of_engine(
@@ -165,14 +166,17 @@ pub fn of_engine(
     output: &str,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Certificate> {
-    if let Ok(stages) = engine.stages() {
-        return of_stream(&DataLoaderConfig::from_json(&stages)?, output, goes_on);
-    }
     let options = SightOptions { output: output.to_owned(), first: 0, reads: Reads::Nothing };
-    match engine.sight(&options)? {
-        Sighted::Rows(lookup) => of_rows(&lookup, selected, goes_on),
-        Sighted::Stream(_) => Err(Error::Unsupported("this loader has no plan to certify".to_owned())),
-    }
+    let made = match engine.stages() {
+        Ok(config) => of_stream(&DataLoaderConfig::from_json(&config)?, output, goes_on)?,
+        Err(_) => match engine.sight(&options)? {
+            Sighted::Rows(lookup) => of_rows(&lookup, selected, goes_on)?,
+            Sighted::Stream(_) => return Err(Error::Unsupported("this loader has no plan to certify".to_owned())),
+        },
+    };
+    let (level, says) = (made.level.to_string(), made.says.clone());
+    engine.certified(CertificateStatus { output: output.to_owned(), level, says });
+    Ok(made)
 }
 
 impl Certificate {

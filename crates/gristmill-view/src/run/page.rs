@@ -61,6 +61,8 @@ pub(super) fn part(seen: &Seen, address: &str, root: &str, asked: &Asked) -> Str
     for one in status.outputs.iter().filter(|one| output.is_none_or(|alias| alias == one.alias)).take(OUTPUTS) {
         out.push_str(&waits(one, status.outputs.len() > 1));
     }
+    out.push_str(&told::certificates(status, output));
+    out.push_str(&told::ledger(status));
     out.push_str(&told::faults(status));
     out.push_str(&told::beyond(seen));
     out.push_str("</div>");

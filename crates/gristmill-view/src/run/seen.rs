@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use gristmill_engine::pipeline::{RunState, Status};
+use gristmill_engine::pipeline::{LedgerStatus, RunState, Status};
 use gristmill_engine::runtime::events::Event;
 use gristmill_engine::runtime::metrics::Clock;
 use serde_json::{Map, Value};
@@ -72,9 +72,9 @@ impl Seen {
         self.lost.is_none() && self.latest.state == RunState::Running
     }
 
-    /// What the loader says that the fields of this version do not have, such as a certificate of its shuffle.
+    /// What the loader says that the fields of this version do not have.
     pub(super) fn beyond(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let known = Status { memory_bytes: Some(0), ..Status::default() };
+        let known = Status { memory_bytes: Some(0), ledger: Some(LedgerStatus::default()), ..Status::default() };
         let known = match serde_json::to_value(known) {
             Ok(Value::Object(known)) => known.into_iter().map(|(name, _)| name).collect(),
             _ => BTreeSet::new(),
@@ -99,7 +99,7 @@ mod tests {
             ..Status::default()
         };
         let mut all = serde_json::to_value(&status).unwrap();
-        all["certificate"] = json!({ "rows": 7 });
+        all["weather"] = json!({ "rows": 7 });
         Document { status, all }
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn what_this_version_does_not_know_is_kept() {
         let mut seen = Seen::default();
         seen.hear(Ok(document(5, 1.0, &[1])));
-        assert_eq!(seen.beyond().collect::<Vec<_>>(), [("certificate", &json!({ "rows": 7 }))]);
+        assert_eq!(seen.beyond().collect::<Vec<_>>(), [("weather", &json!({ "rows": 7 }))]);
         assert!(!seen.all.contains_key("events"));
     }
 }

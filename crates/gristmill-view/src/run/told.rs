@@ -1,5 +1,5 @@
-//! What a loader says beside its stages -> parts of its page: what was bad, what cannot be read, what happened, and whatever a newer
-//! loader says that this version has no place for.
+//! What a loader says beside its stages -> parts of its page: how good its shuffle is, what its ledger notes, what was bad or
+//! cannot be read, what happened, and whatever a newer loader says that this version has no place for.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,6 +16,36 @@ use crate::watch::numbers;
 /// Events that are shown, and entries of other lists.
 const EVENTS: usize = 200;
 const LISTED: usize = 30;
+
+/// What certificates say of the shuffle, of one output or of all; empty where none was made.
+pub(super) fn certificates(status: &Status, output: Option<&str>) -> String {
+    let mut out = String::new();
+    let chosen = status.certificates.iter().filter(|one| output.is_none_or(|alias| alias == one.output));
+    for one in chosen.take(LISTED) {
+        let name = if one.output.is_empty() { String::new() } else { format!(" of {}", cut(&one.output)) };
+        let class = if matches!(one.level.as_str(), "weak" | "none") { " class=\"wrong\"" } else { "" };
+        let _ = write!(
+            out,
+            "<section class=\"card\"><h2>Certificate of the shuffle{name}</h2><p{class}>{}</p></section>",
+            escape(&one.says)
+        );
+    }
+    out
+}
+
+/// The ledger that the loader writes; empty where it writes none.
+pub(super) fn ledger(status: &Status) -> String {
+    let Some(ledger) = &status.ledger else { return String::new() };
+    let fault = ledger
+        .fault
+        .as_ref()
+        .map_or_else(String::new, |fault| format!("<p class=\"wrong\">It cannot be written: {}</p>", cut(fault)));
+    format!(
+        "<section class=\"card\"><h2>Ledger</h2><p>{} batches noted in <code>{}</code></p>{fault}</section>",
+        grouped(ledger.batches),
+        escape(&ledger.path)
+    )
+}
 
 /// Bad chunks, and files that cannot be read; empty where there are none.
 pub(super) fn faults(status: &Status) -> String {

@@ -32,9 +32,10 @@ use crate::pipeline::ledger::{Book, By};
 use crate::pipeline::loader::Output;
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
 use crate::pipeline::resume::saved;
+use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
-use crate::pipeline::watch::status::RunState;
+use crate::pipeline::watch::status::{CertificateStatus, RunState};
 
 /// Threads that fetch what a table elsewhere is read from.
 const READERS: usize = 4;
@@ -56,6 +57,7 @@ pub struct IndexLoader {
     made_in: u32,
     root: OnceLock<u64>,
     running: OnceLock<Running>,
+    certified: Certified,
     control: Mutex<Control>,
 }
 
@@ -144,6 +146,7 @@ impl IndexLoader {
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
+            certified: Certified::default(),
             control: Mutex::default(),
             config,
             input,
@@ -428,6 +431,11 @@ impl IndexLoader {
         (self.config.rank, self.config.world_size)
     }
 
+    /// Keeps what a certificate says of it; the status document has it.
+    pub fn certified(&self, certificate: CertificateStatus) {
+        self.certified.keep(certificate);
+    }
+
     /// What the loader did so far and in the last second. Empty before the start and in a forked child.
     pub fn metrics(&self) -> Metrics {
         let running = self.here().ok().and_then(|()| self.running.get());
@@ -445,7 +453,7 @@ impl IndexLoader {
         let bound = endpoint.address();
         let (stop, feed, rates) =
             (running.scheduler.stop_flag(), Arc::clone(&running.feed), Arc::clone(&running.rates));
-        let (root, ranks) = (self.root(), self.ranks());
+        let (root, ranks, certified) = (self.root(), self.ranks(), self.certified.clone());
         let serve = move || {
             let text = || metrics(&feed, &rates, root, ranks).prometheus();
             let document = |_| {
@@ -454,7 +462,7 @@ impl IndexLoader {
                     () if feed.ended() => RunState::Ended,
                     () => RunState::Running,
                 };
-                serde_json::to_string(&status(&feed, &rates, root, state)).unwrap_or_default()
+                serde_json::to_string(&status(&feed, &rates, root, (state, &certified))).unwrap_or_default()
             };
             endpoint.serve(&stop, &Pages { metrics: &text, status: &document });
         };

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use gristmill_runtime::runtime::metrics::Rates;
 
 use super::feed::Feed;
+use crate::pipeline::ledger::Book;
 use crate::pipeline::plan::flow::FlowStage;
+use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
 use crate::pipeline::watch::waits::{OutputWaits, Waits};
@@ -46,7 +48,12 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
 }
 
 /// The document of a loader.
-pub(super) fn status(feed: &Feed, rates: &Mutex<Rates>, seed: u64, state: RunState) -> Status {
+pub(super) fn status(
+    feed: &Feed,
+    rates: &Mutex<Rates>,
+    seed: u64,
+    (state, certified): (RunState, &Certified),
+) -> Status {
     let found = metrics(feed, rates, seed, (0, 1));
     let (rows, waits, uptime) = (found.stages, found.waits, found.uptime_seconds);
     let flow = |name: &str, kind, gives, inputs: &[&str]| FlowStage {
@@ -77,6 +84,8 @@ pub(super) fn status(feed: &Feed, rates: &Mutex<Rates>, seed: u64, state: RunSta
             ended: state == RunState::Ended,
         }],
         stages: flow.iter().map(found).collect(),
+        ledger: feed.book().map(Book::status),
+        certificates: certified.all(),
         ..Status::default()
     }
 }

@@ -13,6 +13,7 @@ use gristmill_runtime::store::publish::sync_folder;
 
 use super::{Account, Begin, By, Delivered, Digest, Digests, Entry, read};
 use crate::pipeline::resume::journals::{family, of_rank};
+use crate::pipeline::watch::status::LedgerStatus;
 
 /// One record has at most this many batches of an output: as many may a killed process have delivered without a trace.
 const MOST_BATCHES: u64 = 64;
@@ -34,6 +35,10 @@ struct Inner {
     closed: bool,
     /// The last state.
     stated: Option<BTreeMap<String, u64>>,
+    /// Batches that were noted.
+    noted: u64,
+    /// Why the last line is not written, where it is not.
+    fault: Option<String>,
 }
 
 impl Book {
@@ -77,10 +82,9 @@ impl Book {
         lines.append(&Entry::Begin(Box::new(begin))).and_then(|()| lines.sync()).map_err(at)?;
         sync_folder(own.parent().unwrap_or(Path::new("")))?;
         let open = from.into_iter().map(|(output, from)| (output, (from, from, Digests::default()))).collect();
-        Ok(Book {
-            path: own,
-            inner: Mutex::new(Inner { lines: Some(lines), open, ended: BTreeMap::new(), closed: false, stated: None }),
-        })
+        let (ended, lines) = (BTreeMap::new(), Some(lines));
+        let inner = Inner { lines, open, ended, closed: false, stated: None, noted: 0, fault: None };
+        Ok(Book { path: own, inner: Mutex::new(inner) })
     }
 
     /// The seed of the run that the ledgers at `path` are of, if there are any.
@@ -108,7 +112,14 @@ impl Book {
             *end = number + 1;
             open.merge(digests.iter());
         }
+        inner.noted += 1;
         Ok(())
+    }
+
+    /// What is in it of this process, and what is wrong with it.
+    pub(in crate::pipeline) fn status(&self) -> LedgerStatus {
+        let inner = self.lock();
+        LedgerStatus { path: self.path.display().to_string(), batches: inner.noted, fault: inner.fault.clone() }
     }
 
     /// An output has ended before batch `number`.
@@ -136,7 +147,9 @@ impl Book {
             self.append(&mut inner, &Entry::State { at: at.clone() }, true)?;
             inner.stated = Some(at);
         }
-        inner.lines.as_ref().map_or(Ok(()), |lines| lines.sync().map_err(|e| Error::path(&self.path, &e)))
+        let synced = inner.lines.as_ref().map_or(Ok(()), |lines| lines.sync().map_err(|e| Error::path(&self.path, &e)));
+        inner.fault = synced.as_ref().err().map(ToString::to_string);
+        synced
     }
 
     /// Writes what was delivered so far; only a state makes sure that it is durable.
@@ -147,6 +160,12 @@ impl Book {
     }
 
     fn append(&self, inner: &mut Inner, entry: &Entry, durable: bool) -> Result<()> {
+        let written = self.line(inner, entry, durable);
+        inner.fault = written.as_ref().err().map(ToString::to_string);
+        written
+    }
+
+    fn line(&self, inner: &mut Inner, entry: &Entry, durable: bool) -> Result<()> {
         let at = |e| Error::path(&self.path, &e);
         let gone = || std::io::Error::new(std::io::ErrorKind::NotFound, "it is gone");
         let mut lines = match inner.lines.take() {

@@ -26,7 +26,7 @@ impl DataLoader {
         let recall = Recall::new(&self.config, &self.plan, restore)?;
         let seed = recall.seed.or_else(|| self.noted_seed());
         let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
-        let anchors = Arc::clone(&self.anchors);
-        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), (anchors, self.world.as_ref()))
+        let shared = (Arc::clone(&self.anchors), self.certified.clone(), self.world.as_ref());
+        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), shared)
     }
 }

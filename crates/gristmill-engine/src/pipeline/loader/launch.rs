@@ -34,6 +34,7 @@ use crate::pipeline::plan::{ChainPlan, LogPlan, Plan};
 use crate::pipeline::resume::journals::{self, JournalMark};
 use crate::pipeline::resume::recall::{Containers, Recall};
 use crate::pipeline::resume::state::fingerprint;
+use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::history::History;
 use crate::pipeline::watch::metrics::Observer;
 use crate::pipeline::watch::notices;
@@ -87,7 +88,7 @@ impl Launch {
         (plan, sight): (&Plan, Option<Reads>),
         root: u64,
         (recall, journal): (Recall, Option<Journal>),
-        (anchors, within): (Arc<Anchors>, Option<&Arc<dyn World>>),
+        (anchors, certified, within): (Arc<Anchors>, Certified, Option<&Arc<dyn World>>),
     ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
             return Err(Error::State(format!("it was made with another seed than {root}")));
@@ -146,6 +147,8 @@ impl Launch {
             history: Arc::new(Mutex::new(History::new(config)?)),
             events,
             flow: flow(config)?.into(),
+            book: book.clone(),
+            certified,
             stop: scheduler.stop_flag(),
             ranks: Ranks::of(config)?,
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),

@@ -35,6 +35,7 @@ use crate::pipeline::resume::needed::OldestNeeded;
 use crate::pipeline::resume::state::{ChainState, LoaderState, Part, fingerprint};
 use crate::pipeline::resume::vanished::{Missing, Vanished};
 use crate::pipeline::resume::{saved, state};
+use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::notices;
 
 pub use look::{Origin, SeenBatch, Sight, SightOptions};
@@ -76,6 +77,7 @@ pub struct DataLoader {
     made_in: u32,
     root: OnceLock<u64>,
     anchors: Arc<Anchors>,
+    certified: Certified,
     running: OnceLock<Running>,
     /// How long consumers waited for the start.
     starting: Begun,
@@ -133,6 +135,7 @@ impl DataLoader {
             plan.chains.iter().flat_map(|chain| &chain.branches).filter(|b| matches!(b.draw, DrawPlan::Pool { .. }));
         Ok(DataLoader {
             anchors: Arc::new(Anchors::new(pools.map(|branch| branch.stage.clone()))),
+            certified: Certified::default(),
             config,
             plan,
             sight: None,

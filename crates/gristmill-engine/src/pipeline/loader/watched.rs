@@ -10,7 +10,7 @@ use gristmill_runtime::sink::http::Pages;
 use crate::pipeline::loader::DataLoader;
 use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
-use crate::pipeline::watch::status::Status;
+use crate::pipeline::watch::status::{CertificateStatus, Status};
 
 impl DataLoader {
     /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.
@@ -45,6 +45,11 @@ impl DataLoader {
     /// the start and in a forked child.
     pub fn status(&self, after: u64) -> Status {
         self.runs_here().map(|running| running.observer.status(after)).unwrap_or_default()
+    }
+
+    /// Keeps what a certificate says of an output; [`DataLoader::status`] has it from the start on.
+    pub fn certified(&self, certificate: CertificateStatus) {
+        self.certified.keep(certificate);
     }
 
     /// What happened after event number `after`; the same stays after a stop. Nothing before the start and in a forked child.

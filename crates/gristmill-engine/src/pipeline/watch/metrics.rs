@@ -17,6 +17,7 @@ use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::outage::{IoErrorCounts, Outages};
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::draw::verdict::{BadChunkCounts, Verdicts};
+use crate::pipeline::ledger::Book;
 use crate::pipeline::plan::DrawPlan;
 use crate::pipeline::plan::acceptance::AcceptPlan;
 use crate::pipeline::plan::flow::FlowStage;
@@ -24,6 +25,7 @@ use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::resume::needed::{Kept, OldestNeeded, oldest};
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::resume::vanished::Vanished;
+use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::history::History;
 use crate::pipeline::watch::lane_metrics::{of_steps, together};
 use crate::pipeline::watch::notices::Notices;
@@ -169,6 +171,8 @@ pub(in crate::pipeline) struct Observer {
     pub(in crate::pipeline) history: Arc<Mutex<History>>,
     pub(in crate::pipeline) events: Arc<Events>,
     pub(in crate::pipeline) flow: Arc<[FlowStage]>,
+    pub(in crate::pipeline) book: Option<Arc<Book>>,
+    pub(in crate::pipeline) certified: Certified,
     pub(in crate::pipeline) stop: Arc<AtomicBool>,
     pub(in crate::pipeline) ranks: Ranks,
     /// Threads that only read.

@@ -1,5 +1,6 @@
 //! What a running loader did -> numbers and events for people and other processes. Changes no batch.
 
+pub(in crate::pipeline) mod certified;
 pub(in crate::pipeline) mod counted;
 mod explain;
 mod exported;

@@ -66,6 +66,11 @@ pub struct Status {
     pub bad_chunks: BadChunksStatus,
     /// Files that could not be read.
     pub io_errors: IoErrorsStatus,
+    /// The ledger that this process writes, where it writes one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerStatus>,
+    /// The last certificate that was made of the shuffle of each output.
+    pub certificates: Vec<CertificateStatus>,
     /// Number of the newest event; the next request may name it as `after`.
     pub newest_event: u64,
     /// Events after the requested number, oldest first; of each kind the latest are kept.
@@ -216,6 +221,31 @@ pub struct IoErrorsStatus {
     pub latest: Vec<String>,
 }
 
+/// The ledger that a process writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LedgerStatus {
+    /// Its file.
+    pub path: String,
+    /// Batches of all outputs that this process noted; the last may not be written yet.
+    pub batches: u64,
+    /// Why the last line could not be written, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// What a certificate says of the shuffle of an output.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateStatus {
+    /// Alias of the output; empty for the only one.
+    pub output: String,
+    /// How good the shuffle is: `good`, `fair`, `weak` or `none`.
+    pub level: String,
+    /// Why, in a sentence.
+    pub says: String,
+}
+
 impl Observer {
     /// The document, with the events after number `after`.
     pub(in crate::pipeline) fn status(&self, after: u64) -> Status {
@@ -272,6 +302,8 @@ impl Observer {
                 by_kind: metrics.io_errors.by_kind,
                 latest: metrics.io_errors.latest,
             },
+            ledger: self.book.as_ref().map(|book| book.status()),
+            certificates: self.certified.all(),
             newest_event: self.events.newest(),
             events: self.events.since(after),
         }
