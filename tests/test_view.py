@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bullet_boards import write_boards
 from demo_files import write_dm_control, write_magical
 from viewers import Viewer, binary, run, viewing
 from web_servers import files_of, served
@@ -78,6 +80,59 @@ def test_a_pack_of_chess_is_a_table_with_conditions(packed: Path) -> None:
         assert "<strong>pack</strong>" in viewer.page("origin")
         for tab in ("columns", "marks", "left-out", "origin"):
             plain(viewer, viewer.page(tab))
+
+
+def test_duplicates_are_those_of_dedup(tmp_path: Path) -> None:
+    run("generate", "chess", tmp_path / "games", "--games", 60, "--seed", 1, "--plies-max", 30)
+    for copy in range(70, 130):
+        shutil.copy(tmp_path / f"games/training.{copy - 69}.gz", tmp_path / f"games/training.{copy}.gz")
+    shutil.copy(tmp_path / "games/training.3.gz", tmp_path / "games/training.<i>.gz")
+    run("pack", tmp_path / "games", tmp_path / "packed")
+    line = [binary(), "dedup", str(tmp_path / "packed"), "--report", "--json"]
+    expected = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+    assert len(expected["groups"]) == 60
+    with viewing(tmp_path / "packed") as viewer:
+        assert viewer.json("duplicates.json") == {"search": "unasked"}
+        assert "tbody" not in viewer.page("duplicates")
+        found = viewer.json("duplicates.json?look=yes&first=1&most=1000")
+        while found["search"] == "reads":
+            assert 0 <= found["done"] <= found["of"] == 121
+            found = viewer.json("duplicates.json?look=yes&first=1&most=1000")
+        assert found["groups"] == expected["groups"][1:]
+        assert found["total"] == 60
+        for count in ("games", "different", "exact", "same", "mirrored", "frames"):
+            assert found[count] == expected[count]
+        pages = [viewer.page("duplicates"), viewer.page("duplicates?look=yes&page=1")]
+        assert [page.count('<tbody class="group">') for page in pages] == [50, 10]
+        for page in pages:
+            plain(viewer, page)
+        assert "training.&lt;i&gt;.gz" in "".join(pages)
+        third = next(group for group in expected["groups"] if len(group["games"]) == 3)
+        for game in third["games"]:
+            assert f'<a href="{viewer.root}game/{game["id"]}">{game["id"]}</a>' in "".join(pages)
+        viewer.page("duplicates?look=yes&page=99999999999")
+        assert viewer.end() == 0
+
+
+def test_a_search_for_duplicates_that_fails_says_why(steps: Path, tmp_path: Path) -> None:
+    with viewing(steps) as viewer:
+        page = viewer.page("duplicates?look=yes")
+        while "data-again" in page:
+            page = viewer.page("duplicates?look=yes")
+        assert "Every game of this pack is there once." in page
+    # Who games of chess are stands in the database; boards of bulletformat are read for it.
+    gm.pack(write_boards(tmp_path / "boards", 3000), tmp_path / "torn")
+    (chunks,) = (tmp_path / "torn").glob("*.chunks")
+    data = bytearray(chunks.read_bytes())
+    data[len(data) // 4 : len(data) // 4 + 8] = bytes(8)
+    chunks.write_bytes(data)
+    with viewing(tmp_path / "torn") as viewer:
+        found = viewer.json("duplicates.json?look=yes")
+        while found["search"] == "reads":
+            found = viewer.json("duplicates.json")
+        assert found["search"] == "failed", found
+        assert str(chunks) in found["why"]
+        assert "Look for duplicates" in viewer.page("duplicates")
 
 
 def test_a_game_of_chess_has_board_arrows_and_curves(packed: Path) -> None:

@@ -1,7 +1,9 @@
 """The pages of `gristmill view` in headless Chromium: stepping, links, colours, narrow screens, no other machine."""
 
+import itertools
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,23 +125,39 @@ def test_a_condition_is_reached_completed_and_brushed(browser: Browser, chess: V
     kept(browser, "brushed")
 
 
+def test_duplicates_are_looked_for_and_lead_to_their_games(browser: Browser, tmp_path: Path) -> None:
+    run("generate", "chess", tmp_path / "games", "--games", 6, "--seed", 1)
+    shutil.copy(tmp_path / "games/training.2.gz", tmp_path / "games/training.9.gz")
+    run("pack", tmp_path / "games", tmp_path / "packed")
+    browser.looks()
+    with viewing(tmp_path / "packed") as viewer:
+        browser.open(viewer.url + "duplicates")
+        browser.click("[name=look]")
+        browser.wait("document.querySelectorAll('tbody.group tr').length === 2")
+        kept(browser, "duplicates")
+        browser.click("tbody.group tr:last-child a")
+        browser.wait("location.pathname.endsWith('/game/6') && document.querySelector('#frame') !== null")
+        browser.open("about:blank")
+
+
 def test_axe_finds_no_fault(browser: Browser, chess: Viewer) -> None:
     source = axe()
     browser.looks()
-    names = ["", "columns", "marks", "left-out", "origin", "game/3?frame=4", "?where=nought", "nowhere"]
+    names = ["", "columns", "marks", "duplicates", "duplicates?look=yes", "left-out", "origin", "game/3?frame=4"]
+    names += ["?where=nought", "nowhere"]
     with gm.DataLoader(gm.presets.lc0(chess.folder, batch_size=8, reservoir=8, seed=5)) as loader:
         address = loader.serve_metrics("127.0.0.1:0")
         loader.get_next()
         with viewing(address) as run:
             found = {}
-            for scheme in ("light", "dark"):
-                browser.looks(scheme)
+            for scheme, width in itertools.product(("light", "dark"), (1280, 390)):
+                browser.looks(scheme, width, 900)
                 for url in [chess.url + name for name in names] + [run.url, run.url + "?level=warning"]:
                     browser.open(url)
                     browser.evaluate(source)
                     told = browser.evaluate("axe.run().then((found) => JSON.stringify(found.violations))")
                     for one in json.loads(told):
-                        found[scheme, url, one["id"]] = [node["html"][:160] for node in one["nodes"]][:3]
+                        found[scheme, width, url, one["id"]] = [node["html"][:160] for node in one["nodes"]][:3]
             assert found == {}, json.dumps([[*key, found[key]] for key in found], indent=1)
     browser.looks()
     browser.complaints.clear()
@@ -156,7 +174,7 @@ def axe() -> str:
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 390), ("dark", 390)])
 def test_pages_fit_dark_and_narrow_screens(browser: Browser, chess: Viewer, scheme: str, width: int) -> None:
     browser.looks(scheme, width, 900)
-    for name in ("", "columns", "marks", "left-out", "origin", "game/3?frame=4"):
+    for name in ("", "columns", "marks", "duplicates?look=yes", "left-out", "origin", "game/3?frame=4"):
         browser.open(chess.url + name)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width, name
         light = browser.evaluate("getComputedStyle(document.body).backgroundColor").removeprefix("rgb(").split(",")

@@ -10,6 +10,7 @@ mod draw;
 mod html;
 mod pages;
 mod run;
+mod search;
 mod site;
 mod url;
 pub mod watch;

@@ -17,6 +17,7 @@ use crate::database::Database;
 use crate::html::{self, escape};
 use crate::pages::{self, Fault, Room};
 use crate::run::Run;
+use crate::search::Search;
 use crate::url::Asked;
 use crate::watch::client::Client;
 
@@ -56,10 +57,11 @@ enum All {
     Run(Run),
 }
 
-/// A shelf, and of a pack the table of its games.
+/// A shelf, and of a pack the table of its games and the search for repeated ones.
 struct Opened {
     shelf: Shelf,
     database: Option<Database>,
+    search: Search,
 }
 
 impl Opened {
@@ -67,7 +69,7 @@ impl Opened {
         let shelf = Shelf::open(path)?;
         let table = shelf.pack().map(|all| all.pack().games_table());
         let database = table.map(|table| Database::open(shelf.path(), table)).transpose()?;
-        Ok(Opened { shelf, database })
+        Ok(Opened { shelf, database, search: Search::default() })
     }
 }
 
@@ -201,12 +203,15 @@ impl Site {
             let base = format!("{}file/{place}/", self.root);
             let name = Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into_owned());
             let way = [way, vec![(name, base.clone())]].concat();
-            let (shelf, database) = (&opened.shelf, opened.database.as_ref());
-            return Room { root: &self.root, base, way, shelf, database, beside: &self.beside }.answer(rest, asked);
+            return self.room(&opened, base, way).answer(rest, asked);
         }
-        let (root, base) = (&*self.root, self.root.clone());
-        let (shelf, database) = (&all.shelf, all.database.as_ref());
-        Room { root, base, way, shelf, database, beside: &self.beside }.answer(&path, asked)
+        self.room(all, self.root.clone(), way).answer(&path, asked)
+    }
+
+    /// The pages of what is open, which begin at `base`.
+    fn room<'a>(&'a self, opened: &'a Opened, base: String, way: Vec<(String, String)>) -> Room<'a> {
+        let Opened { shelf, database, search } = opened;
+        Room { root: &self.root, base, way, shelf, database: database.as_ref(), search, beside: &self.beside }
     }
 
     /// A pack or file of the folder, open.

@@ -9,6 +9,7 @@ use crate::beside::Beside;
 use crate::draw::board::{self, Position};
 use crate::draw::curves::chart;
 use crate::html::{cut, escape, grouped};
+use crate::search::Search;
 use crate::url::{base64, encoded};
 
 /// Charts of a card, and the largest picture in it.
@@ -17,8 +18,9 @@ const LARGEST: usize = 512 << 10;
 
 /// The card of the game at a place of the shelf.
 pub(crate) fn card(shelf: &Shelf, place: usize) -> Result<String> {
-    let beside = Beside::default();
-    let room = Room { root: "", base: String::new(), way: Vec::new(), shelf, database: None, beside: &beside };
+    let (search, beside) = (Search::default(), Beside::default());
+    let (root, base, way) = ("", String::new(), Vec::new());
+    let room = Room { root, base, way, shelf, database: None, search: &search, beside: &beside };
     let game = shelf.game(place)?;
     if game.frames == 0 {
         return Err(Fault::new(404, "a game without frames"));

@@ -10,6 +10,7 @@ mod marked;
 mod origin;
 mod pack;
 mod picture;
+mod repeated;
 
 use gristmill_engine::sink::desk::Answer;
 use gristmill_format::Kind;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::beside::Beside;
 use crate::database::Database;
 use crate::html;
+use crate::search::Search;
 use crate::url::Asked;
 
 pub(crate) use card::{card, position};
@@ -61,6 +63,8 @@ pub(crate) struct Room<'a> {
     pub(crate) shelf: &'a Shelf,
     /// Of a pack its table of games.
     pub(crate) database: Option<&'a Database>,
+    /// The search for repeated games.
+    pub(crate) search: &'a Search,
     /// What is known beside it.
     pub(crate) beside: &'a Beside,
 }
@@ -79,6 +83,8 @@ impl Room<'_> {
             },
             (["columns.json"], Some(database), _) => json(&pack::columns_as_data(database, asked)?),
             (["marks"], Some(_), Some(pack)) => Ok(self.page("Marks", &origin::marks(self, pack)?)),
+            (["duplicates"], Some(_), Some(pack)) => Ok(repeated::answer(self, pack, asked)),
+            (["duplicates.json"], Some(_), Some(pack)) => json(&repeated::data(self, pack, asked)),
             (["left-out"], Some(_), Some(pack)) => Ok(self.page("Left out", &origin::left_out(self, pack, asked)?)),
             (["origin"], Some(_), Some(pack)) => Ok(self.page("Origin", &origin::lineage(self, pack))),
             (["game", id], ..) => game::page(self, id, asked),

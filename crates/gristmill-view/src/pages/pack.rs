@@ -33,9 +33,14 @@ pub(super) fn head(room: &Room<'_>, pack: &Selection, here: &str) -> String {
         ("Path", format!("<code>{}</code>", escape(&plain(&room.shelf.path().display().to_string())))),
     ]));
     out.push_str("<nav class=\"tabs\" aria-label=\"Of this pack\">");
-    for (title, to) in
-        [(room.games(), ""), ("Columns", "columns"), ("Marks", "marks"), ("Left out", "left-out"), ("Origin", "origin")]
-    {
+    for (title, to) in [
+        (room.games(), ""),
+        ("Columns", "columns"),
+        ("Marks", "marks"),
+        ("Duplicates", "duplicates"),
+        ("Left out", "left-out"),
+        ("Origin", "origin"),
+    ] {
         let current = if title == here { " aria-current=\"page\"" } else { "" };
         let _ = write!(out, "<a href=\"{}{to}\"{current}>{title}</a>", room.base);
     }

@@ -58,6 +58,7 @@ fn a_pack_has_its_pages() {
         ("/columns", &["<h2>frames</h2>", "<rect class=\"bar\""]),
         ("/columns?where=oops", &["no such column: oops"]),
         ("/marks", &["No marks"]),
+        ("/duplicates", &["Look for duplicates"]),
         ("/left-out", &["training.&lt;b&gt;.gz", "unknown_version"]),
         ("/origin", &["<strong>pack</strong>"]),
         ("/game/2?frame=3", &["<svg class=\"board\"", "data-frame=\"3\"", "piece-k", "class=\"line s0\"", "aria-live"]),

@@ -1,0 +1,76 @@
+//! A pack -> its repeated games, found by a thread of its own once somebody asks. Requests wait for it a moment and no longer; it
+//! writes nothing, and ends with the view.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gristmill_engine::pack_table::PackTable;
+use gristmill_engine::runtime::scheduler::Scheduler;
+use gristmill_jobs::dedup::{Duplicates, dedup};
+use gristmill_jobs::mark::MarkOptions;
+
+/// How long a request waits for what is found soon.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// How far a search is.
+#[derive(Debug, Clone)]
+pub(crate) enum Progress {
+    /// Nobody asked for it.
+    Unasked,
+    /// Games that were read, of all.
+    Reads(u64, u64),
+    /// It is over.
+    Found(Arc<Duplicates>),
+    /// Why nothing was found, for people.
+    Failed(String),
+}
+
+/// The search in one pack.
+pub(crate) struct Search {
+    shared: Arc<(Mutex<Progress>, Condvar)>,
+    /// Its threads end when this is dropped.
+    threads: Scheduler,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Search { shared: Arc::new((Mutex::new(Progress::Unasked), Condvar::new())), threads: Scheduler::new() }
+    }
+}
+
+impl Search {
+    /// How far it is.
+    pub(crate) fn progress(&self) -> Progress {
+        lock(&self.shared.0).clone()
+    }
+
+    /// Begins the search in `pack` where it has not begun, or failed before, and says how far it is.
+    pub(crate) fn ask(&self, pack: &Arc<dyn PackTable>) -> Progress {
+        let mut progress = lock(&self.shared.0);
+        if matches!(*progress, Progress::Unasked | Progress::Failed(_)) {
+            *progress = Progress::Reads(0, pack.game_ids().len() as u64);
+            let (pack, shared) = (Arc::clone(pack), Arc::clone(&self.shared));
+            let mut options = MarkOptions { stop: self.threads.stop_flag(), ..MarkOptions::new("") };
+            options.workers = options.workers.div_ceil(2);
+            let look = move || {
+                let mut seen = |done, all| *lock(&shared.0) = Progress::Reads(done, all);
+                let found = dedup(&pack, &options, &mut seen);
+                *lock(&shared.0) = match found {
+                    Ok(found) => Progress::Found(Arc::new(found)),
+                    Err(e) => Progress::Failed(e.to_string()),
+                };
+                shared.1.notify_all();
+            };
+            if let Err(e) = self.threads.spawn("view-duplicates", look) {
+                *progress = Progress::Failed(format!("no thread could be started: {e}"));
+            }
+        }
+        let reads = |progress: &mut Progress| matches!(progress, Progress::Reads(..));
+        let waited = self.shared.1.wait_timeout_while(progress, MOMENT, reads);
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
