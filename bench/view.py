@@ -1,7 +1,8 @@
 """How long pages of a large pack take: `python bench/view.py FOLDER [--rows 10000000]`.
 
 Makes a pack of games of 2048 once, of the rows of a small one over and over, and serves it by `gristmill view`. Prints
-the time until it serves, and of several pages and queries the first time, the median and the best of five.
+the time until it serves, and of several pages and queries the first time, the median and the best of five; then, where
+there is a Chromium, the time from asking for a page to its first paint.
 """
 
 import argparse
@@ -62,7 +63,31 @@ def main() -> None:
             first, middle, best = times[0], statistics.median(times), min(times)
             sys.stdout.write(f"{name:24} {first:8.0f} ms first, {middle:.0f} median, {best:.0f} best\n")
             sys.stdout.flush()
+        for name, times in painted(url).items():
+            sys.stdout.write(
+                f"{name + ', painted':24} {times[0]:8.0f} ms first, {statistics.median(times):.0f} median\n"
+            )
         child.terminate()
+
+
+def painted(url: str) -> dict[str, list[float]]:
+    """Milliseconds from asking for each page to its first paint in headless Chromium; nothing where there is none."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests/made"))
+    from browsers import NAMES, browsing
+
+    if "CHROMIUM" not in os.environ and not any(map(shutil.which, NAMES)):
+        sys.stdout.write("no Chromium: nothing is painted\n")
+        return {}
+    found: dict[str, list[float]] = {name: [] for name in PAGES}
+    paint = "performance.getEntriesByName('first-contentful-paint')[0]"
+    with browsing() as browser:
+        browser.looks()
+        for name, target in PAGES.items():
+            for _ in range(5):
+                browser.open(urllib.parse.urljoin(url, target))
+                browser.wait(f"{paint} !== undefined")
+                found[name].append(browser.evaluate(f"{paint}.startTime"))
+    return found
 
 
 def make(folder: Path, pack: Path, rows: int) -> None:
