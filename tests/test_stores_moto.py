@@ -1,6 +1,7 @@
 """A second opinion on buckets: moto's S3 answers as the service does, and what boto3 put there is read as from disk."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from gristmill import stores
 boto3 = pytest.importorskip("boto3", reason="skipped: needs moto[server]")
 pytest.importorskip("moto.server", reason="skipped: needs moto[server]")
 
+#: What a writer elsewhere says of itself.
+CLAIM = {"writer": "x", "host": "there", "process": 7, "since": 1, "renewed": 2}
+
 KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
 
 
@@ -28,6 +32,8 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("moto")
     write_games(folder / "games", 12)
     gm.pack(folder / "games", folder / "chess")
+    (folder / "taken").mkdir()
+    (folder / "taken" / ".writer.json").write_text(json.dumps(CLAIM))
     return folder
 
 
@@ -120,4 +126,26 @@ def test_a_bucket_is_read_over_an_encrypted_connection(
         there, here = batches(gm.open("s3://encrypted/chess")), batches(gm.open(drops / "chess"))
         assert len(there) == len(here) > 1
         np.testing.assert_array_equal(there[0]["planes"], here[0]["planes"])
+    stores.cache()
+
+
+def test_a_pack_is_written_as_on_a_disk_and_never_over_another(bucket: str, drops: Path, tmp_path: Path) -> None:
+    stores.cache(tmp_path / "twins")
+    gm.pack(drops / "games", f"{bucket}/written")
+    there, here = gm.open(f"{bucket}/written"), gm.open(drops / "chess")
+    np.testing.assert_array_equal(batches(there)[0]["planes"], batches(here)[0]["planes"])
+    with pytest.raises(gm.ConfigError, match="is there already"):
+        gm.pack(drops / "games", f"{bucket}/written")
+    loader = gm.DataLoader(here, batch_size=16, seed=3)
+    loader.save(f"{bucket}/state.json")
+    gm.DataLoader(here, batch_size=16, seed=3).load(f"{bucket}/state.json")
+    stores.cache()
+
+
+def test_a_claim_of_another_writer_is_kept(bucket: str, drops: Path, tmp_path: Path) -> None:
+    stores.cache(tmp_path / "twins")
+    with pytest.raises(gm.ConfigError, match=r"process 7 of there.*gristmill clean"):
+        gm.pack(drops / "games", f"{bucket}/taken")
+    assert stores.clean(f"{bucket}/taken").claim == CLAIM
+    gm.pack(drops / "games", f"{bucket}/taken")
     stores.cache()

@@ -1,19 +1,21 @@
 """Places that are not folders of this machine: buckets and servers by their URLs, and files in memory.
 
 Wherever data is read, a place is a path, a `file:` URL, or a URL of `s3:`, `gs:`, `az:`, `http:`, `https:` or
-`memory:`: a stream's `directory`, `gristmill.open`, packs, and the jobs that read. See docs/guide/places.md and
-docs/guide/buckets.md.
+`memory:`: a stream's `directory`, `gristmill.open`, packs, and the jobs that read. Jobs, states and marks are written
+to buckets as well. See docs/guide/places.md and docs/guide/buckets.md.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 
 from gristmill import _gristmill
 
-__all__ = ["Memory", "Requests", "cache", "reach", "requests"]
+__all__ = ["Left", "Memory", "Requests", "cache", "clean", "reach", "requests"]
 
 _SCHEMES = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://", "http://", "https://")
 
@@ -87,6 +89,35 @@ class Requests:
 def requests() -> dict[str, Requests]:
     """What was asked of each bucket that this process opened, by its URL."""
     return {url: Requests(*counts) for url, counts in _gristmill.bucket_counts()}
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a killed writer left at a place in a bucket."""
+
+    place: str
+    #: Who wrote: `writer`, `host`, `process`, `since` and `renewed` (seconds since 1970); `None` where nothing is left.
+    claim: dict[str, Any] | None
+    #: Whether the pack is whole, so that its files stay.
+    whole: bool
+    #: Names of its files below the place, and their bytes.
+    files: dict[str, int]
+
+
+def clean(url: str, *, dead: bool = False, dry_run: bool = False) -> Left:
+    """Removes what a killed writer left at a place in a bucket, and nothing of a pack that is whole.
+
+    Args:
+        url: the output of the job, such as `s3://games/june`.
+        dead: the writer is dead, though it said within the last ten minutes that it lives.
+        dry_run: look only.
+
+    Raises:
+        ConfigError: a place of this machine, or one whose writer lives.
+        OSError: the bucket cannot be read or written.
+    """
+    left = json.loads(_gristmill.clean_place(url, dead, dry_run))
+    return Left(**left | {"files": dict(left["files"])})
 
 
 class Memory(MutableMapping[str, bytes]):

@@ -29,7 +29,7 @@ use doctor::Doctor;
 use elsewhere::Elsewhere;
 use manner::Shared;
 use mark::Mark;
-use pack::{Checksum, Merge, Pack, Recover, Values};
+use pack::{Checksum, Clean, Merge, Pack, Recover, Values};
 use pictures::Pictures;
 use places::{VerifyRun, When, Xray};
 use plan::Plan;
@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Finish or undo what a killed job left in a pack or folder, and print which.
     Recover(Recover),
+    /// Remove what a killed writer left in a bucket, and print which.
+    Clean(Clean),
     /// Compute rewards and discounted returns for the rows of a 2048 pack, and write them beside the rows.
     Values(Values),
     /// Make checksums for a pack of 2048 rows that has none; loaders then check the rows that they read.

@@ -65,6 +65,7 @@ fn command(command: Command) -> Result<()> {
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Recover(args) => cmd::recover::run(&args),
+        Command::Clean(args) => cmd::clean::run(&args),
         Command::Values(args) => cmd::values::run(&args),
         Command::Checksum(args) => cmd::checksum::run(&args),
         Command::Dedup(args) => cmd::dedup::run(&args),

@@ -1,7 +1,14 @@
-//! Commands on data in a bucket: the options that say how it is reached, what is printed, and which code ends them.
+//! Commands on data in a bucket, and into one: the options that say how it is reached, what is printed, which code ends them, and
+//! what a killed writer leaves.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use gristmill_faultserver::{Network, start};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use gristmill_faultserver::{Network, Running, start};
 
 use crate::command::gristmill;
 
@@ -36,4 +43,221 @@ fn commands_read_a_bucket_as_they_read_a_folder() {
     assert!(ran.status.code() == Some(1) && text.contains("s3://drops/nothing"), "{:?} {text}", ran.status);
     let ran = gristmill(&["verify", "s3://drops/games", "--cache-limit", "5GB"]).output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
+}
+
+/// A server over a folder that has games, with an empty bucket `out`.
+struct Bucket {
+    folder: tempfile::TempDir,
+    server: Running,
+}
+
+impl Bucket {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        let games = folder.path().join("games");
+        let made = ["generate", "chess", games.to_str().unwrap(), "--games", "8", "--seed", "1"];
+        assert!(gristmill(&made).output().unwrap().status.success());
+        let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
+        Bucket { folder, server }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn command(&self, words: &[&str], cache: &str) -> Command {
+        let cache = self.path(cache);
+        let reached = ["--anonymous", "--endpoint", &self.server.address, "--cache", &cache];
+        gristmill(&[words, &reached].concat())
+    }
+
+    /// The exit code, and all that was printed.
+    fn ran(&self, words: &[&str]) -> (Option<i32>, String) {
+        self.ran_with(words, "cache")
+    }
+
+    fn ran_with(&self, words: &[&str], cache: &str) -> (Option<i32>, String) {
+        let ran = self.command(words, cache).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
+    }
+
+    fn fail(&self, rule: &str) {
+        assert_eq!(self.server.obey(&format!(r#"{{"fail": {rule}}}"#)), "ok");
+    }
+}
+
+/// Every file below a folder, with a digest of its bytes.
+fn tree(folder: &str) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).unwrap().display().to_string();
+                    let mut digest = DefaultHasher::new();
+                    std::fs::read(&path).unwrap().hash(&mut digest);
+                    found.insert(name, digest.finish());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn jobs_write_a_bucket_as_they_write_a_folder() {
+    let bucket = Bucket::new();
+    let (games, pack) = (bucket.path("games"), bucket.path("pack"));
+    assert_eq!(bucket.ran(&["pack", &games, &pack]).0, Some(0));
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/dry", "--dry-run"]);
+    assert_eq!((code, bucket.folder.path().join("out/dry").exists()), (Some(0), false), "{text}");
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/a/pack", "--json"]);
+    assert!(code == Some(0) && text.contains(r#""pack":"s3://out/a/pack""#), "{text}");
+    assert_eq!(tree(&pack), tree(&bucket.path("out/a/pack")), "to the byte, and nothing else");
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/a/pack"]);
+    assert!(code == Some(2) && text.contains("s3://out/a/pack") && text.contains("is there already"), "{text}");
+    assert_eq!(bucket.ran(&["pack", &games, "s3://out/b"]).0, Some(0));
+    let (code, text) = bucket.ran(&["merge", "s3://out/a/pack", "s3://out/b", "--out", "s3://out/both"]);
+    assert_eq!(code, Some(0), "{text}");
+    for (words, name) in [
+        (&["convert", &games, "s3://out/v7", "--version", "7"][..], "v7"),
+        (&["rescore", &games, "s3://out/rescored"], "rescored"),
+        (&["filter", &games, "s3://out/filtered"], "filtered"),
+        (&["split", &games, "s3://out/split", "--into", "train:9,test:1"], "split"),
+    ] {
+        let (code, text) = bucket.ran(words);
+        assert!(code == Some(0) && text.contains(&format!("s3://out/{name}")), "{words:?}: {text}");
+        assert_eq!(bucket.ran(&["verify", &format!("s3://out/{name}")]).0, Some(0), "{words:?}");
+    }
+    assert_eq!(bucket.ran(&["mark", "s3://out/b", "few", "--rule", "men < 20"]).0, Some(0));
+    assert_eq!(bucket.ran(&["mark", &pack, "few", "--rule", "men < 20"]).0, Some(0));
+    assert_eq!(tree(&pack), tree(&bucket.path("out/b")), "marks, too");
+    assert_eq!(bucket.ran(&["mark", "s3://out/b", "--remove", "few"]).0, Some(0));
+    assert!(!tree(&bucket.path("out/b")).contains_key("marks/few.mark"));
+    assert_eq!(tree(&bucket.path("cache/outgoing")), BTreeMap::new(), "nothing is left on this machine");
+    let (code, text) = bucket.ran(&["pack", &games, "http://127.0.0.1:1/pack"]);
+    assert!(code == Some(2) && text.contains("read only"), "{text}");
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out"]);
+    assert!(code == Some(2) && text.contains("name a folder in it"), "{text}");
+    let (code, text) = bucket.ran(&["pack", &games, "s3://none/pack"]);
+    assert!(code == Some(1) && text.contains("s3://none/pack"), "{text}");
+}
+
+#[test]
+fn what_fails_now_and_then_changes_nothing_and_what_is_denied_leaves_no_pack() {
+    let bucket = Bucket::new();
+    let (games, pack) = (bucket.path("games"), bucket.path("pack"));
+    assert_eq!(bucket.ran(&["pack", &games, &pack]).0, Some(0));
+    for (i, fault) in [r#""slow_down""#, r#""internal_error""#, r#"{"stall": 200}"#].iter().enumerate() {
+        bucket.fail(&format!(r#"{{"operation": "put", "after": {i}, "times": 3, "fault": {fault}}}"#));
+        let (code, text) = bucket.ran(&["pack", &games, &format!("s3://out/{i}")]);
+        assert_eq!(code, Some(0), "{fault}: {text}");
+        assert_eq!(tree(&pack), tree(&bucket.path(&format!("out/{i}"))), "{fault}");
+    }
+    assert_eq!(bucket.server.obey("\"mend\""), "ok");
+    bucket.fail(r#"{"operation": "put", "key": "manifest", "fault": "access_denied"}"#);
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/denied"]);
+    assert!(
+        code == Some(1) && text.contains("s3://out/denied/manifest.json") && text.contains("credentials"),
+        "{text}"
+    );
+    assert_ne!(bucket.ran(&["verify", "s3://out/denied"]).0, Some(0), "no reader takes it for a pack");
+    assert_eq!(bucket.server.obey("\"mend\""), "ok");
+    // The same machine resumes; another one is refused, and told what to do.
+    let (code, text) = bucket.ran_with(&["pack", &games, "s3://out/denied"], "elsewhere");
+    assert!(
+        code == Some(2) && text.contains("writes there") && text.contains("gristmill clean s3://out/denied"),
+        "{text}"
+    );
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/denied", "--resume"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(tree(&pack), tree(&bucket.path("out/denied")));
+}
+
+#[test]
+fn what_a_dead_writer_left_is_cleaned_and_nothing_else_is() {
+    let bucket = Bucket::new();
+    let games = bucket.path("games");
+    bucket.fail(r#"{"operation": "put", "key": "manifest", "times": 1, "fault": "access_denied"}"#);
+    assert_eq!(bucket.ran(&["pack", &games, "s3://out/pack"]).0, Some(1));
+    let left = tree(&bucket.path("out/pack"));
+    let (code, text) = bucket.ran(&["clean", "s3://out/pack", "--dry-run"]);
+    assert!(code == Some(0) && text.contains("metadata.db") && text.contains("would be removed"), "{text}");
+    assert_eq!(tree(&bucket.path("out/pack")), left);
+    let (code, text) = bucket.ran(&["clean", "s3://out/pack"]);
+    assert!(code == Some(2) && text.contains("said so"), "it may live: {text}");
+    let (code, text) = bucket.ran(&["clean", "s3://out/pack", "--dead"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(tree(&bucket.path("out/pack")), BTreeMap::new());
+    let (code, text) = bucket.ran(&["clean", "s3://out/pack"]);
+    assert!(code == Some(0) && text.contains("no writer left anything"), "{text}");
+    assert_eq!(bucket.ran_with(&["pack", &games, "s3://out/pack"], "elsewhere").0, Some(0));
+    let whole = tree(&bucket.path("out/pack"));
+    assert_eq!(bucket.ran(&["clean", "s3://out/pack", "--dead"]).0, Some(0));
+    assert_eq!(tree(&bucket.path("out/pack")), whole, "a whole pack stays");
+    let (code, text) = bucket.ran(&["clean", &games]);
+    assert!(code == Some(2) && text.contains("gristmill recover"), "{text}");
+}
+
+#[test]
+fn of_two_writers_one_wins_and_the_other_says_so() {
+    let bucket = Bucket::new();
+    let (games, pack) = (bucket.path("games"), bucket.path("pack"));
+    assert_eq!(bucket.ran(&["pack", &games, &pack]).0, Some(0));
+    for round in 0..4 {
+        let place = format!("s3://out/race{round}");
+        let words = ["pack", &games, &place];
+        let begun = ["one", "two", "three"].map(|cache| {
+            let mut command = bucket.command(&words, cache);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        });
+        let ends = begun.map(|child| child.wait_with_output().unwrap());
+        let won = ends.iter().filter(|end| end.status.success()).count();
+        let said: Vec<String> = ends.iter().map(|end| String::from_utf8_lossy(&end.stderr).into_owned()).collect();
+        assert_eq!(won, 1, "{said:?}");
+        for (end, said) in ends.iter().zip(&said).filter(|(end, _)| !end.status.success()) {
+            assert_eq!(end.status.code(), Some(2), "{said}");
+            assert!(said.contains("writes there") || said.contains("is there already"), "{said}");
+        }
+        assert_eq!(tree(&pack), tree(&bucket.path(&format!("out/race{round}"))));
+    }
+}
+
+#[test]
+fn a_killed_writer_leaves_no_pack_and_resumes() {
+    let bucket = Bucket::new();
+    let (games, pack) = (bucket.path("games"), bucket.path("pack"));
+    assert_eq!(bucket.ran(&["pack", &games, &pack]).0, Some(0));
+    // A database that resumed has other free pages.
+    let rows = |folder: &str| -> BTreeMap<String, u64> {
+        tree(folder).into_iter().filter(|(name, _)| name != "metadata.db").collect()
+    };
+    let whole = rows(&pack);
+    let slow = r#"{"operation": "put", "fault": {"stall": 15}}"#;
+    bucket.fail(slow);
+    for moment in [5, 20, 40, 60, 90, 130] {
+        let place = format!("s3://out/killed{moment}");
+        let mut child = bucket.command(&["pack", &games, &place], "cache").stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let there = bucket.path(&format!("out/killed{moment}"));
+        let found = if Path::new(&there).exists() { rows(&there) } else { BTreeMap::new() };
+        assert!(
+            !found.contains_key("manifest.json") || whole.iter().all(|(name, bytes)| found.get(name) == Some(bytes))
+        );
+        let (code, text) = bucket.ran(&["pack", &games, &place, "--resume"]);
+        // It had ended before the kill.
+        if code == Some(2) {
+            assert!(text.contains("is there already"), "{text}");
+        } else {
+            assert_eq!(code, Some(0), "{text}");
+        }
+        assert_eq!(rows(&there), whole, "{moment}");
+        assert_eq!(bucket.ran(&["verify", &place]).0, Some(0), "{moment}");
+    }
 }

@@ -1,4 +1,5 @@
-//! What a bucket does wrong now and then: a second request brings it and is counted, or the time ends in words; no byte is wrong.
+//! What a bucket does wrong now and then: a second request brings it and is counted, or the time ends in words; no byte is wrong,
+//! of what is read and of what is written.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs;
@@ -8,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::store::bucket::{Options, counts, set_options};
-use gristmill_engine::store::{files, open};
+use gristmill_engine::store::outgoing::{Outgoing, clean, left};
+use gristmill_engine::store::{Cache, files, open, set_cache};
 use gristmill_faultserver::{Network, Running, start};
 use gristmill_format::{Error, Kind};
 
@@ -143,4 +145,72 @@ fn many_objects_are_listed_in_pages_and_small_reads_one_after_the_other_are_few_
     let gets: u64 =
         counted.split("\"get\":").nth(1).unwrap().trim_end_matches('}').split(',').next().unwrap().parse().unwrap();
     assert!(gets < 20, "{counted}");
+}
+
+/// Writes a folder with one large file, a small one and a manifest to a place, through a cache of its own.
+fn sent(served: &Served, name: &str, whole: &[u8]) -> Result<u64, gristmill_engine::Error> {
+    set_cache(Cache { folder: Some(served.folder.path().join("cache")), limit: None });
+    let place = format!("{}/{name}", served.url);
+    let outgoing = Outgoing::to(Path::new(&place), "output")?.unwrap();
+    let folder = outgoing.folder();
+    fs::create_dir_all(folder.join("marks")).unwrap();
+    fs::write(folder.join("rows"), whole).unwrap();
+    fs::write(folder.join("marks/few.mark"), b"few").unwrap();
+    fs::write(folder.join("manifest.json"), b"{}").unwrap();
+    let mut said = Vec::new();
+    let files = outgoing.send(&mut |done, all| {
+        said.push((done, all));
+        Ok(())
+    })?;
+    let all = whole.len() as u64 + 5;
+    assert_eq!(said.last(), Some(&(all, all)));
+    assert!(said.is_sorted(), "{said:?}");
+    Ok(files)
+}
+
+#[test]
+fn large_files_are_written_in_parts_and_faults_change_no_byte() {
+    let served = Served::new("written", Duration::from_secs(20));
+    let whole = bytes((40 << 20) + 17);
+    let rules = [
+        "",
+        r#"{"operation": "put", "key": "rows", "after": 1, "times": 2, "fault": "slow_down"}"#,
+        r#"{"operation": "put", "key": "rows", "times": 2, "fault": "internal_error"}"#,
+        r#"{"operation": "put", "key": "rows", "after": 4, "times": 1, "fault": "slow_down"}"#,
+        r#"{"operation": "put", "key": "manifest", "times": 2, "fault": "slow_down"}"#,
+    ];
+    for (i, rule) in rules.iter().enumerate() {
+        if !rule.is_empty() {
+            served.fail(rule);
+        }
+        let name = format!("pack{i}");
+        assert_eq!(sent(&served, &name, &whole).unwrap(), 3, "{rule}");
+        assert!(served.read(&format!("{name}/rows")).unwrap() == Some(whole.clone()), "{rule}");
+        assert_eq!(served.read(&format!("{name}/marks/few.mark")).unwrap().unwrap(), b"few");
+        assert_eq!(served.read(&format!("{name}/.writer.json")).unwrap(), None, "who wrote is forgotten");
+    }
+    assert!(served.retries() >= 7);
+    let e = sent(&served, "pack0", &whole).unwrap_err().to_string();
+    assert!(e.contains("s3://written/pack0") && e.contains("is there already"), "{e}");
+}
+
+#[test]
+fn a_writer_whose_place_was_taken_meanwhile_ends_and_one_that_is_denied_leaves_no_pack() {
+    let served = Served::new("taken", Duration::from_secs(5));
+    served.fail(r#"{"operation": "put", "key": "rows", "fault": "access_denied"}"#);
+    let e = sent(&served, "pack", &bytes(1 << 20)).unwrap_err().to_string();
+    assert!(e.contains("s3://taken/pack/rows") && e.contains("credentials"), "{e}");
+    let left = left(Path::new("s3://taken/pack")).unwrap();
+    assert!(!left.whole && left.claim.as_ref().unwrap().is_alive());
+    assert_eq!(served.server.obey("\"mend\""), "ok");
+    // Somebody else cleans, and writes: the first one finds that its place is not its own.
+    clean(&left, true).unwrap();
+    served.write("pack/.writer.json", br#"{"writer":"x","host":"other","process":7,"since":1,"renewed":9999999999}"#);
+    let e = sent(&served, "pack", &bytes(1 << 20)).unwrap_err().to_string();
+    assert!(e.contains("process 7 of other") && e.contains("gristmill clean"), "{e}");
+    let e = clean(&gristmill_engine::store::outgoing::left(Path::new("s3://taken/pack")).unwrap(), false).unwrap_err();
+    assert!(e.to_string().contains("process 7 of other"), "it said so in the future: {e}");
+    served.write("pack/.writer.json", b"no JSON");
+    let e = sent(&served, "pack", &bytes(1 << 20)).unwrap_err().to_string();
+    assert!(e.contains("pack/.writer.json") && e.contains("says not who writes there"), "{e}");
 }

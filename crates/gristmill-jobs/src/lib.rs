@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod content;
 pub mod convert;
 pub mod dedup;
+pub mod delivery;
 pub mod demos;
 pub mod doctor;
 pub mod feed;

@@ -9,6 +9,7 @@ use gristmill_format::chess::Version;
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
 use gristmill_jobs::convert::{ConvertOptions, Kind, convert};
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::demos::{self, Choice, SpaceOptions, TaskOptions};
 use gristmill_jobs::notation::{NotationOptions, Words, notation};
 use gristmill_jobs::rewrite::{Container, Recast, RewriteOptions, rewrite};
@@ -33,7 +34,13 @@ pub(crate) fn convertible(py: Python<'_>, path: PathBuf, output: PathBuf) -> Res
 #[pyfunction]
 pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = ConvertOptions::from_json(options)?;
-    watched(py, &options.stop, |look| convert(&options, &mut |_, _| look()))
+    watched(py, &options.stop, |look| {
+        let delivery = Delivery::to(&options.output, Earlier::Removed, options.dry_run)?;
+        let mut converted =
+            convert(&ConvertOptions { output: delivery.folder(), ..options.clone() }, &mut |_, _| look())?;
+        converted.output = delivery.deliver(&options.stop, &mut |_, _| look())?;
+        Ok(converted)
+    })
 }
 
 /// Options for games of chess, checked in Python.
@@ -59,7 +66,7 @@ pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fau
     recast.theta = given.st_q_theta.unwrap_or(recast.theta);
     let options = RewriteOptions {
         path: given.input,
-        outs: vec![given.output],
+        outs: Vec::new(),
         container: match given.container.as_deref() {
             Some("tar") => Container::Tars(given.games_per_tar),
             Some(_) => Container::Loose,
@@ -69,7 +76,15 @@ pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fau
         dry_run: given.dry_run,
     };
     let stop = AtomicBool::new(false);
-    watched(py, &stop, |look| rewrite(Arc::new(recast), &options, &stop, &mut |_| look()))
+    watched(py, &stop, |look| {
+        let delivery = Delivery::to(&given.output, Earlier::Resumed, options.dry_run)?;
+        let options = RewriteOptions { outs: vec![delivery.folder()], ..options.clone() };
+        let rewritten = rewrite(Arc::new(recast), &options, &stop, &mut |_| look())?;
+        if !rewritten.interrupted {
+            delivery.deliver(&stop, &mut |_, _| look())?;
+        }
+        Ok(rewritten)
+    })
 }
 
 /// Options for games that become text, checked in Python.

@@ -68,7 +68,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::pairs::{Counted, Mix, Pairs, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]
-    use crate::places::{MemoryFiles, bucket_counts, is_folder, is_local, resolved_place, set_bucket, set_cache};
+    use crate::places::{
+        MemoryFiles, bucket_counts, clean_place, is_folder, is_local, resolved_place, set_bucket, set_cache,
+    };
     #[pymodule_export]
     use crate::recorder::{GameWriter, Recorder, Session};
     #[pymodule_export]

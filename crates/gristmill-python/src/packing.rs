@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_jobs::checksum::{ChecksumOptions, checksum};
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::merge::{MergeOptions, merge};
-use gristmill_jobs::pack::{PackOptions, pack};
+use gristmill_jobs::pack::{Existing, PackOptions, pack};
 use gristmill_jobs::recover::{RecoverOptions, recover};
 use gristmill_jobs::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
@@ -18,14 +19,25 @@ use crate::error::Fault;
 #[pyfunction]
 pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = PackOptions::from_json(options)?;
-    watched(py, &options.stop, |look| pack(&options, &mut |_| look()))
+    let earlier = if options.existing == Existing::Resume { Earlier::Resumed } else { Earlier::Removed };
+    watched(py, &options.stop, |look| {
+        let delivery = Delivery::to(&options.output, earlier, options.dry_run)?;
+        let mut packed = pack(&PackOptions { output: delivery.folder(), ..options.clone() }, &mut |_| look())?;
+        packed.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;
+        Ok(packed)
+    })
 }
 
 /// Merges packs.
 #[pyfunction]
 pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = MergeOptions::from_json(options)?;
-    watched(py, &options.stop, |look| merge(&options, &mut |_, _| look()))
+    watched(py, &options.stop, |look| {
+        let delivery = Delivery::to(&options.output, Earlier::Removed, options.dry_run)?;
+        let mut merged = merge(&MergeOptions { output: delivery.folder(), ..options.clone() }, &mut |_, _| look())?;
+        merged.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;
+        Ok(merged)
+    })
 }
 
 /// Finishes or gives up what killed jobs left in a folder.

@@ -17,7 +17,7 @@ from gristmill.demos.own.names import usual
 from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.tables import Table, of_npz
 from gristmill.errors import ConfigError
-from gristmill.jobs.publish import hidden_folder
+from gristmill.jobs.publish import beside, hidden_folder
 from gristmill.packs.games import Games
 from gristmill.records.layout import Layout
 from gristmill.records.writing import Game, Writer
@@ -55,10 +55,7 @@ def as_records(
         FormatError: a game or table that does not fit; it says where.
         OSError: a file or folder.
     """
-    near, name = os.path.split(os.path.abspath(pack))
-    while not os.path.isdir(near):
-        near = os.path.dirname(near)
-    made = os.path.join(near, f".{name}.source")
+    made = beside(pack, "source")
     with hidden_folder(made):
         count = _write(source, made, options, progress)
         if not count:

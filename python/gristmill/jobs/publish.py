@@ -8,11 +8,25 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from gristmill import _gristmill
+
 #: What this process has put in its place last: who is stopped says by it whether the output is as it was.
 newest: deque[str] = deque(maxlen=1)
 
 #: Where in its hidden folder what is replaced lies for a moment.
 _REPLACED = "replaced"
+
+
+def beside(output: str, what: str) -> str:
+    """The path of a hidden folder for what becomes `output`: beside it, or among temporary files for a bucket."""
+    if not _gristmill.is_local(output):
+        import tempfile
+
+        return os.path.join(tempfile.gettempdir(), f".{output.rsplit('/', 1)[-1]}.{os.getpid()}.{what}")
+    near, name = os.path.split(os.path.abspath(output))
+    while not os.path.isdir(near):
+        near = os.path.dirname(near)
+    return os.path.join(near, f".{name}.{what}")
 
 
 @contextmanager

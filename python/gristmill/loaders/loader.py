@@ -31,6 +31,7 @@ from gristmill.packs.trajectories import Fields
 from gristmill.pairs import Constructor, PairSet, Prepare, Trajectories
 from gristmill.pairs.generated import Generator
 from gristmill.records.arrays import Array
+from gristmill.stores import absolute
 from gristmill.views import View
 
 #: Seconds between two checks for new events while a call waits.
@@ -294,16 +295,18 @@ class DataLoader(Traced):
         self._stands = ("load_state_dict", (whole,), {"missing": missing})
 
     def save(self, path: Path) -> None:
-        """Writes the state to disk; durable when it returns, and at no moment half written.
+        """Writes the state to disk or a bucket; durable when it returns, and at no moment half written.
 
         A file; for a stream that several ranks share a folder, into which each rank writes its part: call it on all of
         them after the same step. The step before is kept until all have, so that a crash meanwhile loses nothing.
-        Of rows the state is the same on every rank, and any of them may write it. Folders above it are made.
+        Of rows the state is the same on every rank, and any of them may write it. Folders above it are made. In a
+        bucket a name that ends with `.json` is a file, and any other a folder of steps.
 
         Raises:
             OSError: it cannot be written.
         """
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        if _gristmill.is_local(path):
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         self._engine.save(path)
 
     def load(self, path: Path, *, missing: Missing = "refuse") -> None:
@@ -319,7 +322,7 @@ class DataLoader(Traced):
         """
         check_missing(missing)
         self._engine.load(path, missing)
-        self._stands = ("load", (os.path.abspath(path),), {"missing": missing})
+        self._stands = ("load", (absolute(os.fspath(path)),), {"missing": missing})
 
     @property
     def vanished(self) -> list[Vanished]:

@@ -35,7 +35,7 @@ def resume(
     all ranks had saved; the log says what newer ones lack. Its own rank it finds as `DataLoader` does.
 
     Args:
-        folder: where `loader.save` puts states; it is made where it is not there.
+        folder: where `loader.save` puts states, on a disk or in a bucket; it is made where it is not there.
         source: as for `gristmill.DataLoader`.
         missing: as for `DataLoader.load`.
         options: as for `gristmill.DataLoader`.
@@ -46,7 +46,8 @@ def resume(
         OSError: it cannot be read or made.
     """
     check_missing(missing)
-    os.makedirs(folder, exist_ok=True)
+    if _gristmill.is_local(folder):
+        os.makedirs(folder, exist_ok=True)
     steps = _gristmill.saved_steps(folder)
     loader = DataLoader(source, **options)
     if not steps:

@@ -32,6 +32,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "describe",
             "tokenizer",
             "recover",
+            "clean",
         ],
     ),
     ("Feed a trainer", &["plan", "feed", "bench", "top", "install-lczero"]),

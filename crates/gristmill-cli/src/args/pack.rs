@@ -93,6 +93,24 @@ pub(crate) struct Recover {
     pub(crate) json: bool,
 }
 
+/// What a killed writer left in a bucket -> removed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill clean s3://games/june --dry-run\n  gristmill clean s3://games/june")]
+pub(crate) struct Clean {
+    /// URL of the pack or folder that was written.
+    #[arg(value_name = "URL")]
+    pub(crate) place: PathBuf,
+    /// The writer is dead, though it said within the last ten minutes that it lives.
+    #[arg(long)]
+    pub(crate) dead: bool,
+    /// Print what would be removed, and remove nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Packs -> one pack.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill merge monday tuesday wednesday --out week\n  \

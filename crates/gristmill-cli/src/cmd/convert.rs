@@ -6,8 +6,10 @@ use gristmill_engine::Error;
 use gristmill_engine::pack::METADATA;
 use gristmill_format::chess::Version;
 use gristmill_jobs::convert::{self as rows, ConvertOptions, Kind};
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::rewrite::{self as job, Recast};
 
+use super::delivery::deliver;
 use super::{demos, notation, rewrite};
 use crate::args::RecordVersion;
 use crate::args::convert::{Chess, Container, Convert, G2048, To};
@@ -75,9 +77,10 @@ fn g2048(args: &Convert) -> Result<()> {
         }
         None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),
     };
+    let delivery = Delivery::to(&args.rewriting.out, Earlier::Removed, args.rewriting.dry_run)?;
     let options = ConvertOptions {
         input: args.rewriting.path.clone(),
-        output: args.rewriting.out.clone(),
+        output: delivery.folder(),
         to,
         join: words.join.clone(),
         inner: words.inner,
@@ -96,10 +99,11 @@ fn g2048(args: &Convert) -> Result<()> {
     if let Some(progress) = progress {
         progress.end();
     }
-    let converted = converted.map_err(|e| match e {
+    let mut converted = converted.map_err(|e| match e {
         Error::Stopped => Failure::stopped("the output is as it was"),
         e => e.into(),
     })?;
+    converted.output = deliver(delivery, &options.stop, args.rewriting.json, "the same command begins again")?;
     if args.rewriting.json {
         return Ok(report::json(&converted)?);
     }

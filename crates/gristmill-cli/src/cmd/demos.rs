@@ -4,10 +4,12 @@ use std::path::Path;
 
 use gristmill_engine::Error;
 use gristmill_format::demo::native::Semantics;
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::demos::{
     self as job, Choice, ConvertOptions, Phase, SpaceOptions, SplitOptions, TaskOptions, is_demonstrations,
 };
 
+use super::delivery::deliver;
 use crate::args::convert::Convert;
 use crate::args::demos::Demos;
 use crate::args::pictures::Colors;
@@ -68,9 +70,10 @@ fn task(words: &Demos) -> TaskOptions {
 }
 
 pub(super) fn split(args: &Split) -> Result<()> {
+    let delivery = Delivery::to(&args.rewriting.out, Earlier::Removed, args.rewriting.dry_run)?;
     let options = SplitOptions {
         input: args.rewriting.path.clone(),
-        output: args.rewriting.out.clone(),
+        output: delivery.folder(),
         sides: args.into.clone(),
         fold: super::split::fold(args),
         members: args.members.map(Into::into).unwrap_or_default(),
@@ -80,7 +83,9 @@ pub(super) fn split(args: &Split) -> Result<()> {
     let mut bar = Bar::new(!args.rewriting.json);
     let split = job::split(&options, &mut |phase| bar.at(phase));
     bar.end();
-    let split = split.map_err(stopped)?;
+    let mut split = split.map_err(stopped)?;
+    let place = deliver(delivery, &options.stop, args.rewriting.json, "the same command begins again")?;
+    split.out = options.sides.iter().map(|(name, _)| Path::new(&place).join(name)).collect();
     if args.rewriting.json {
         return Ok(report::json(&split)?);
     }

@@ -1,7 +1,9 @@
 //! `merge`: packs in, one pack out.
 
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::merge::{self, MergeOptions};
 
+use super::delivery::deliver;
 use crate::args::pack::Merge;
 use crate::failure::Result;
 use crate::report::{self, packing};
@@ -9,7 +11,8 @@ use crate::stopping;
 
 pub(crate) fn run(args: &Merge) -> Result<()> {
     let named = [&args.left, &args.right].into_iter().flatten();
-    let mut options = MergeOptions::new(named.chain(&args.packs).cloned().collect(), &args.out);
+    let delivery = Delivery::to(&args.out, Earlier::Removed, args.dry_run)?;
+    let mut options = MergeOptions::new(named.chain(&args.packs).cloned().collect(), delivery.folder());
     options.workers = args.threads.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.into();
@@ -24,7 +27,8 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
     if let Some(progress) = progress {
         progress.end();
     }
-    let merged = merged?;
+    let mut merged = merged?;
+    merged.pack = deliver(delivery, &options.stop, args.json, "the same command begins again")?;
     if args.json {
         return Ok(report::json(&merged)?);
     }

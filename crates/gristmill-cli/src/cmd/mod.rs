@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod checksum;
+pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod dedup;
@@ -28,6 +29,7 @@ pub(crate) mod view;
 pub(crate) mod when;
 pub(crate) mod xray;
 
+mod delivery;
 mod demos;
 pub(crate) mod doctor;
 mod rewrite;

@@ -9,9 +9,11 @@ use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::publish::is_staged;
 use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::pack::{self, Existing, PackOptions};
 use gristmill_jobs::recover::RecoverOptions;
 
+use super::delivery::deliver;
 use crate::args::pack::{Layout, OnError, Pack};
 use crate::failure::{Failure, Result};
 use crate::report::{self, packing};
@@ -23,7 +25,9 @@ const ROOM: &str = "make room on the disk, or raise the quota or the limit of th
 pub(crate) fn run(args: &Pack) -> Result<()> {
     let (input, output) = args.places()?;
     let Some(input) = input else { return abandon(args, output) };
-    let mut options = PackOptions::new(input, output);
+    let earlier = if args.resume { Earlier::Resumed } else { Earlier::Removed };
+    let delivery = Delivery::to(output, earlier, args.dry_run)?;
+    let mut options = PackOptions::new(input, delivery.folder());
     options.workers = args.threads.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
@@ -52,7 +56,8 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     if let Some(progress) = progress {
         progress.end();
     }
-    let packed = packed.map_err(|e| match e {
+    let output = &*options.output;
+    let mut packed = packed.map_err(|e| match e {
         Error::Stopped => Failure::stopped(left(output, "")),
         Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {
             Failure::Failed(format!("{e}\n{}", left(output, "mend or remove the game, then ")))
@@ -70,6 +75,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(output, ""))),
         e => e.into(),
     })?;
+    packed.pack = deliver(delivery, &options.stop, args.json, "the same command with --resume resumes")?;
     report::either(args.json, &packed, packing::packed)?;
     match packing::left_out(&packed) {
         Some(text) if !args.skip_bad && !packed.dry_run => Err(Failure::LeftOut(text)),

@@ -3,20 +3,28 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::rewrite::{Container, Rewrite, RewriteOptions, rewrite};
 
+use super::delivery::deliver;
 use crate::args::rewrite::Rewriting;
 use crate::failure::{Failure, Result};
 use crate::report::{self, rewriting};
 use crate::stopping;
 
+/// How a command that was stopped resumes.
+const AGAIN: &str = "the same command resumes from here";
+
 /// Runs `what` over the games; `outs` are the folders to write to.
 ///
 /// Unreadable games give exit code 1 after the summary: the output lacks them.
 pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
+    let delivery = Delivery::to(&words.out, Earlier::Resumed, words.dry_run)?;
+    let folder = delivery.folder();
+    let local = |out: &PathBuf| out.strip_prefix(&words.out).map_or_else(|_| out.clone(), |rest| folder.join(rest));
     let options = RewriteOptions {
         path: words.path.clone(),
-        outs,
+        outs: outs.iter().map(local).collect(),
         container,
         threads: words.threads.map(usize::from),
         dry_run: words.dry_run,
@@ -31,13 +39,16 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
         progress.end();
     }
     let done = done?;
+    if !done.interrupted {
+        deliver(delivery, &stop, words.json, AGAIN)?;
+    }
     if words.json {
-        report::json(&rewriting::Told { out: &options.outs, done: &done })?;
+        report::json(&rewriting::Told { out: &outs, done: &done })?;
     } else {
-        report::text_out(&rewriting::text(&options.outs, &done))?;
+        report::text_out(&rewriting::text(&outs, &done))?;
     }
     if done.interrupted {
-        return Err(Failure::stopped("the same command resumes from here"));
+        return Err(Failure::stopped(AGAIN));
     }
     if done.done.chunks == 0 {
         return Err(Failure::Failed(format!("no chess games in {}", options.path.display())));

@@ -76,6 +76,7 @@ pub(crate) const HOUSES: [House; 11] = [
         source: "crates/gristmill-jobs/src/",
         rooms: &[
             ("checksum", &[]),
+            ("delivery", &[]),
             ("generate", &[]),
             ("in_order", &[]),
             ("meter", &[]),

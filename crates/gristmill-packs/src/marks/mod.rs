@@ -12,7 +12,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::store::files;
-use gristmill_runtime::store::place::writable;
+use gristmill_runtime::store::place::{is_local, writable};
 use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
 use roaring::RoaringTreemap;
 use serde::Serialize;
@@ -211,8 +211,12 @@ pub fn own_folder(folder: &Path) -> Result<()> {
 /// Errors: `Config`, `Path`, and as [`Mark::to_bytes`].
 pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
     check_name(name)?;
-    own_folder(folder)?;
     let path = path_of(folder, name);
+    if !is_local(folder) {
+        let bytes = mark.to_bytes().map_err(|e| e.in_source(path.display().to_string()))?;
+        return files::write(&path, bytes, "pack");
+    }
+    own_folder(folder)?;
     let beside = folder.join(FOLDER);
     if !beside.is_dir() {
         std::fs::create_dir(&beside).map_err(|e| Error::path(&beside, &e))?;
@@ -228,6 +232,9 @@ pub fn remove(pack: &dyn PackTable, name: &str) -> Result<()> {
     check_name(name)?;
     if !exists(pack.folder(), name)? {
         read(pack, name)?;
+    }
+    if !is_local(pack.folder()) {
+        return files::remove(&path_of(pack.folder(), name), "pack");
     }
     own_folder(pack.folder())?;
     withdraw(&path_of(pack.folder(), name))?;

@@ -14,6 +14,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Name of the file in a kept file's folder that says what it is of, and that its users lock.
 const NAME: &str = "name";
 
+/// Name of the folder in which lies what is written elsewhere; it makes no room for others.
+pub(super) const OUTGOING: &str = "outgoing";
+
 /// Where files are kept, and how many bytes of the disk they may take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cache {
@@ -38,18 +41,23 @@ pub(super) struct Place {
     _name: File,
 }
 
+/// The folder in which files are kept.
+///
+/// Errors: `Io` without a home and a word where else.
+pub(super) fn root() -> Result<PathBuf> {
+    let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    cache.folder.or_else(default_folder).ok_or_else(|| {
+        let detail = "there is no home to keep what is fetched in; name a folder for it (cache)";
+        Error::new(Kind::Io(ErrorKind::NotFound), detail)
+    })
+}
+
 /// The folder of what is kept of `path`, in this version of it, of `len` bytes; room is made for all of them.
 ///
 /// Errors: `Io` with the folder; `TooLarge` for more than may be kept, with what to do.
 pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
     let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let root = match &cache.folder {
-        Some(folder) => folder.clone(),
-        None => default_folder().ok_or_else(|| {
-            let detail = "there is no home to keep what is fetched in; name a folder for it (cache)";
-            Error::new(Kind::Io(ErrorKind::NotFound), detail)
-        })?,
-    };
+    let root = root()?;
     let refused = |e: io::Error| {
         let detail = format!("what is fetched cannot be kept there: {e}; name another folder (cache)");
         Error::new(Kind::Io(e.kind()), detail).in_source(root.display().to_string())
@@ -83,6 +91,9 @@ fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()
     let mut kept = Vec::new();
     for entry in fs::read_dir(root).map_err(refused)? {
         let folder = entry.map_err(refused)?.path();
+        if folder.ends_with(OUTGOING) {
+            continue;
+        }
         let used = fs::metadata(folder.join(NAME)).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         let bytes = taken(&folder);
         kept.push((used, folder, bytes));

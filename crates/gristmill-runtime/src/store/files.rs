@@ -1,5 +1,5 @@
 //! The path or URL of one file or folder, wherever it is -> its bytes, its length, the names in it.
-//! Small files are read whole, up to a bound that the caller sets; nothing is changed.
+//! Small files are read whole, up to a bound that the caller sets; elsewhere they are written whole, too.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
@@ -71,6 +71,39 @@ pub fn copy(path: &Path, to: &mut dyn Write, name: &Path) -> crate::Result<()> {
         to.write_all(&block[..n]).map_err(|e| crate::Error::path(name, &e))?;
         offset += n as u64;
     }
+}
+
+/// Writes the bytes of a file elsewhere than on this machine, over what was there: whole or not at all. `field` is what people
+/// call the place.
+///
+/// Errors: `Config` in `field` for a place that cannot be written; `Format` of writing.
+pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
+    let (store, name) = written(path, field)?;
+    match store.writes() {
+        Some(writes) => Ok(writes.put(&name, bytes, false).map(drop)?),
+        None => Err(read_only(path, field)),
+    }
+}
+
+/// Removes a file elsewhere than on this machine, or finds none.
+///
+/// Errors: as [`write`].
+pub fn remove(path: &Path, field: &str) -> crate::Result<()> {
+    let (store, name) = written(path, field)?;
+    match store.writes() {
+        Some(writes) => Ok(writes.delete(&name)?),
+        None => Err(read_only(path, field)),
+    }
+}
+
+fn written(path: &Path, field: &str) -> crate::Result<(Arc<dyn Store>, String)> {
+    elsewhere(path).unwrap_or_else(|| Err(crate::Error::config(field, format!("{} is no URL", path.display()))))
+}
+
+/// The refusal of a place elsewhere that is not written.
+pub(super) fn read_only(place: &Path, field: &str) -> crate::Error {
+    let detail = "is read only; write into a folder of this machine, or a bucket";
+    crate::Error::config(field, format!("{}: {detail}", place.display()))
 }
 
 /// The length of a file; none where there is no such file.

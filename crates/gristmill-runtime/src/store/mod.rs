@@ -11,6 +11,7 @@ pub mod files;
 mod held;
 mod memory;
 mod only;
+pub mod outgoing;
 pub mod place;
 pub mod publish;
 mod readings;
@@ -169,4 +170,32 @@ pub trait Store: Send + Sync + Debug {
     fn counts(&self) -> Option<Arc<bucket::Counts>> {
         None
     }
+
+    /// How it is written, where it can be and is not of this machine.
+    fn writes(&self) -> Option<&dyn Writes> {
+        None
+    }
+}
+
+/// A store elsewhere that takes files: each is there whole or not at all.
+pub trait Writes {
+    /// Writes a file in one request; `false` where it must be new and there is another one with other bytes.
+    ///
+    /// Errors, naming the file: `Io`.
+    fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool) -> Result<bool>;
+
+    /// Writes the bytes of a file of this machine, over what was there; `each` hears of bytes that have come, and may end it.
+    ///
+    /// Errors: as [`Writes::put`], those of reading, and those of `each`.
+    fn send(&self, name: &str, file: &Path, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+
+    /// Removes a file, or finds none.
+    ///
+    /// Errors: as [`Writes::put`].
+    fn delete(&self, name: &str) -> Result<()>;
+
+    /// Names and lengths of all files below a folder, hidden ones, too.
+    ///
+    /// Errors: `Io` where not all could be listed.
+    fn list_all(&self, folder: &str, each: &mut dyn FnMut(&str, u64) -> ControlFlow<()>) -> Result<()>;
 }

@@ -11,7 +11,7 @@ from gristmill.demos.minari.catalogue import data_folder
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.minari.source import open_minari
 from gristmill.errors import ConfigError
-from gristmill.jobs.publish import hidden_folder
+from gristmill.jobs.publish import beside, hidden_folder
 
 #: What Minari keeps beside its data sets, and what is none of them.
 _BESIDE = "namespace_metadata.json"
@@ -56,10 +56,7 @@ def as_shards(folder: str, pack: str, progress: Callable[[int, int], object] | N
     if not sets:
         yield None
         return
-    near, name = os.path.split(os.path.abspath(pack))
-    while not os.path.isdir(near):
-        near = os.path.dirname(near)
-    made = Path(near, f".{name}.shards")
+    made = Path(beside(pack, "shards"))
     with hidden_folder(str(made)):
         root = made / os.path.basename(os.path.abspath(folder))
         for path in sets:

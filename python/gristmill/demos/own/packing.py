@@ -23,7 +23,7 @@ from gristmill.demos.own.tabled import write as write_table
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError, GristmillError
-from gristmill.jobs.publish import hidden_folder
+from gristmill.jobs.publish import beside, hidden_folder
 from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
 from gristmill.packs.source import Source
@@ -89,10 +89,7 @@ def as_folder(source: Any, pack: str, progress: Callable[[int, int], object] | N
     if isinstance(source, Rows) and _whole(source):
         yield source.path, True
         return
-    near, name = os.path.split(os.path.abspath(pack))
-    while not os.path.isdir(near):
-        near = os.path.dirname(near)
-    made = Path(near, f".{name}.source")
+    made = Path(beside(pack, "source"))
     with hidden_folder(str(made)):
         are_rows = isinstance(source, Rows)
         if isinstance(source, Rows):

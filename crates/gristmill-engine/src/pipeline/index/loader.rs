@@ -331,11 +331,7 @@ impl IndexLoader {
     ///
     /// Errors: `Path`, and as [`IndexLoader::restore`]; `State` for a folder in which nothing was saved.
     pub fn load(&self, path: &Path) -> Result<()> {
-        let text = match path.is_dir() {
-            true => saved::first(path)?,
-            false => std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?,
-        };
-        self.restore(&text).map_err(|e| e.of_state(path))
+        self.restore(&saved::first(path)?).map_err(|e| e.of_state(path))
     }
 
     /// Takes a state over; the loader must not have started.

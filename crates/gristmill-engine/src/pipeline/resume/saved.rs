@@ -1,13 +1,18 @@
-//! The text of a state <-> disk: one file for a whole, a folder with one file per rank and step for parts.
+//! The text of a state <-> disk or a bucket: one file for a whole, a folder with one file per rank and step for parts.
 //! A name is there only once its bytes are durable; a folder always has the last step that all ranks saved.
 
 use std::path::Path;
 
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::document;
+use gristmill_runtime::store::files;
+use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
 
 use crate::pipeline::resume::state::Part;
+
+/// Bytes of the largest state that is read from elsewhere.
+const MOST: u64 = 1 << 32;
 
 /// Steps of a rank that are kept: a crash while the ranks save leaves the step before.
 const KEPT: usize = 2;
@@ -54,21 +59,38 @@ impl std::fmt::Display for SavedStep {
     }
 }
 
-/// Writes a state: as the file `path`, or into the folder `path` where it is a part or the folder is there.
+/// Writes a state: as the file `path`, or into the folder `path` where it is a part or the folder is there. Elsewhere than on this
+/// machine, where there are no empty folders, a name that ends with `.json` is a file and any other a folder.
 ///
-/// Errors: `Path`.
+/// Errors: `Path`; `Config` in `path` for a place that cannot be written, `Format` of writing there.
 pub(in crate::pipeline) fn write(path: &Path, text: &str, part: Option<Part>, step: u64) -> Result<()> {
-    if part.is_none() && !path.is_dir() {
-        return write_whole(path, &[text.as_bytes()]);
+    let path = &*resolved(path)?;
+    if part.is_none() && !is_folder(path) {
+        return put(path, text);
     }
-    std::fs::create_dir_all(path).map_err(|e| Error::path(path, &e))?;
+    if is_local(path) {
+        std::fs::create_dir_all(path).map_err(|e| Error::path(path, &e))?;
+    }
     let Part { rank, world_size: world } = part.unwrap_or(Part { rank: 0, world_size: 1 });
     let own = Name { step, world, rank };
-    write_whole(&path.join(own.text()), &[text.as_bytes()])?;
+    put(&path.join(own.text()), text)?;
     for name in outdated(own, &names(path)?) {
-        withdraw(&path.join(name.text()))?;
+        let useless = path.join(name.text());
+        if is_local(path) { withdraw(&useless)? } else { files::remove(&useless, "path")? }
     }
-    sync_folder(path)
+    if is_local(path) { sync_folder(path) } else { Ok(()) }
+}
+
+/// Whether a place is one of steps.
+fn is_folder(path: &Path) -> bool {
+    if is_local(path) { path.is_dir() } else { path.extension().is_none_or(|end| end != "json") }
+}
+
+fn put(path: &Path, text: &str) -> Result<()> {
+    match is_local(path) {
+        true => write_whole(path, &[text.as_bytes()]),
+        false => files::write(path, text.as_bytes().to_vec(), "path"),
+    }
 }
 
 /// What a new part makes useless: its rank's later steps, which were given up, and all but the newest earlier ones; of
@@ -89,26 +111,39 @@ fn outdated(own: Name, names: &[Name]) -> Vec<Name> {
 }
 
 fn names(folder: &Path) -> Result<Vec<Name>> {
-    let at = |e| Error::path(folder, &e);
-    let entries = std::fs::read_dir(folder).map_err(at)?.collect::<std::io::Result<Vec<_>>>().map_err(at)?;
-    Ok(entries.iter().filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect())
+    Ok(files::names(folder)?.iter().filter_map(|name| Name::parse(name)).collect())
 }
 
 /// Reads what a loader saved at `path`: the text of a state, or a list of the parts of the newest step that is whole.
 ///
 /// Errors: `Path`; `State` for a damaged file, with its path; for a folder without a whole step, with what each lacks.
 pub fn read(path: &Path) -> Result<String> {
-    if !path.is_dir() {
+    let path = &*resolved(path)?;
+    if !is_folder(path) {
         return document(path);
     }
     Ok(format!("[{}]", newest(path)?.join(",")))
 }
 
-/// The first part of the newest step that is whole in a folder: the state of what has the same on every rank.
+/// The text of a file, or the first part of the newest step that is whole in a folder: the state of what has the same on every
+/// rank.
 ///
 /// Errors: as [`read`].
-pub(in crate::pipeline) fn first(folder: &Path) -> Result<String> {
-    Ok(newest(folder)?.swap_remove(0))
+pub(in crate::pipeline) fn first(path: &Path) -> Result<String> {
+    let path = &*resolved(path)?;
+    if is_folder(path) { Ok(newest(path)?.swap_remove(0)) } else { bytes(path).and_then(|bytes| utf8(path, bytes)) }
+}
+
+/// The bytes of a file that is there.
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    if is_local(path) {
+        return std::fs::read(path).map_err(|e| Error::path(path, &e));
+    }
+    files::read(path, MOST)?.ok_or_else(|| Error::path(path, &std::io::ErrorKind::NotFound.into()))
+}
+
+fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|e| Error::State(format!("{}: {e}: {}", path.display(), document::DAMAGED)))
 }
 
 /// The parts of the newest step that is whole.
@@ -124,9 +159,8 @@ fn newest(folder: &Path) -> Result<Vec<String>> {
 
 /// The text of a document that is as it was written.
 fn document(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|e| Error::path(path, &e))?;
     let damaged = |what: String| Error::State(format!("{}: {what}", path.display()));
-    let text = String::from_utf8(bytes).map_err(|e| damaged(format!("{e}: {}", document::DAMAGED)))?;
+    let text = utf8(path, bytes(path)?)?;
     let said: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| damaged(format!("no JSON: {e}: {}", document::DAMAGED)))?;
     if let serde_json::Value::Object(mut fields) = said {
@@ -139,7 +173,12 @@ fn document(path: &Path) -> Result<String> {
 ///
 /// Errors: `Path`.
 pub fn steps(folder: &Path) -> Result<Vec<SavedStep>> {
-    if !folder.try_exists().map_err(|e| Error::path(folder, &e))? {
+    let folder = &*resolved(folder)?;
+    let is_there = match is_local(folder) {
+        true => folder.try_exists().map_err(|e| Error::path(folder, &e))?,
+        false => files::is_folder(folder)?,
+    };
+    if !is_there {
         return Ok(Vec::new());
     }
     Ok(by_step(folder)?.into_iter().map(|(step, _)| step).collect())

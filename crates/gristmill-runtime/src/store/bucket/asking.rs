@@ -64,10 +64,25 @@ pub(super) enum Failed {
 
 impl Counts {
     /// Asks, and asks again. `len` is how many bytes the answer will have, about.
-    pub(super) async fn ask<T>(
+    pub(super) async fn ask<T>(&self, len: u64, patience: Duration, make: impl FnMut() -> Try<T>) -> Result<T, Failed> {
+        self.tried(len, patience, true, make).await
+    }
+
+    /// The same of what changes something: never twice at once. `len` is how many bytes are sent.
+    pub(super) async fn order<T>(
         &self,
         len: u64,
         patience: Duration,
+        make: impl FnMut() -> Try<T>,
+    ) -> Result<T, Failed> {
+        self.tried(len, patience, false, make).await
+    }
+
+    async fn tried<T>(
+        &self,
+        len: u64,
+        patience: Duration,
+        hedges: bool,
         mut make: impl FnMut() -> Try<T>,
     ) -> Result<T, Failed> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +92,10 @@ impl Counts {
             tries += 1;
             let left = patience.saturating_sub(began.elapsed());
             let most = left.min(TRY.0 + Duration::from_secs(len / TRY.1)).max(PAUSES.0);
-            let answer = tokio::time::timeout(most, self.hedged(len, &mut make)).await;
+            let answer = match hedges {
+                true => tokio::time::timeout(most, self.hedged(len, &mut make)).await,
+                false => tokio::time::timeout(most, make()).await,
+            };
             let said = match answer {
                 Ok(Ok(answer)) => {
                     self.is_away.store(false, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, Result, RetryConfig};
 
 use super::Options;
@@ -16,16 +17,19 @@ use super::profile::Profile;
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// A client, and the same as one that writes: a web server is none.
+pub(super) type Client = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
+
 /// A client of the store of a scheme, at a host or of a bucket.
 ///
 /// Errors: those of the client: a name that is no bucket, a setting that is none.
-pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Arc<dyn ObjectStore>> {
+pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Client> {
     // A program that chose another provider of cryptography before keeps it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let retry = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BackoffConfig::default() };
     let endpoint = options.endpoint.as_deref();
     Ok(match scheme {
-        "s3" | "s3a" => Arc::new(s3(host, options)?.with_retry(retry).build()?),
+        "s3" | "s3a" => both(s3(host, options)?.with_retry(retry).build()?),
         "gs" => {
             let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(host);
             if let Some(endpoint) = endpoint {
@@ -34,7 +38,7 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Arc<
             if options.anonymous {
                 builder = builder.with_skip_signature(true);
             }
-            Arc::new(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
+            both(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
         }
         "az" | "abfs" | "abfss" => {
             let mut builder = MicrosoftAzureBuilder::from_env().with_url(format!("{scheme}://{host}"));
@@ -44,14 +48,19 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Arc<
             if options.anonymous {
                 builder = builder.with_skip_signature(true);
             }
-            Arc::new(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
+            both(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
         }
         _ => {
             let url = format!("{scheme}://{host}");
             let client = http(options, Some(&url)).with_allow_http(true);
-            Arc::new(HttpBuilder::new().with_url(url).with_client_options(client).with_retry(retry).build()?)
+            (Arc::new(HttpBuilder::new().with_url(url).with_client_options(client).with_retry(retry).build()?), None)
         }
     })
+}
+
+fn both<C: ObjectStore + MultipartStore>(client: C) -> Client {
+    let client = Arc::new(client);
+    (Arc::clone(&client) as Arc<dyn ObjectStore>, Some(client))
 }
 
 fn s3(bucket: &str, options: &Options) -> Result<AmazonS3Builder> {

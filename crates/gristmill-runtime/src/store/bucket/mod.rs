@@ -8,6 +8,7 @@ mod object;
 mod profile;
 mod requests;
 mod traffic;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -25,7 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::asking::innermost;
 use self::object::Object;
 use self::requests::Requests;
-use super::{Faults, FileStat, Readings, Store, Watch};
+use self::writing::Parts;
+use super::{Faults, FileStat, Readings, Store, Watch, Writes};
 
 pub use asking::Counts;
 pub use traffic::Traffic;
@@ -110,9 +112,10 @@ impl Bucket {
             let of_scheme = format!("{scheme}://");
             let options = [&root, &of_scheme].into_iter().find_map(|name| buckets.options.get(name)).cloned();
             let options = options.unwrap_or_default();
-            let client = clouds::client(scheme, host, &options).map_err(|e| refuse(&innermost(&e)))?;
+            let (client, parts) = clouds::client(scheme, host, &options).map_err(|e| refuse(&innermost(&e)))?;
             let patience = options.patience.unwrap_or(asking::PATIENCE);
-            let requests = Requests { url: root.clone(), client, patience, counts: Arc::default() };
+            let parts = parts.map(Parts);
+            let requests = Requests { url: root.clone(), client, parts, patience, counts: Arc::default() };
             let bucket = Bucket { requests: Arc::new(requests), readings: Arc::default() };
             buckets.open.insert(root.clone(), bucket.clone());
             Ok(bucket)
@@ -186,5 +189,27 @@ impl Store for Bucket {
 
     fn counts(&self) -> Option<Arc<Counts>> {
         Some(Arc::clone(&self.requests.counts))
+    }
+
+    fn writes(&self) -> Option<&dyn Writes> {
+        self.requests.parts.as_ref().map(|_| self as &dyn Writes)
+    }
+}
+
+impl Writes for Bucket {
+    fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool) -> Result<bool> {
+        self.requests.put(&key_of(name)?, bytes.into(), only_new)
+    }
+
+    fn send(&self, name: &str, file: &Path, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.requests.send(&key_of(name)?, file, each)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.requests.delete(&key_of(name)?)
+    }
+
+    fn list_all(&self, folder: &str, each: &mut dyn FnMut(&str, u64) -> ControlFlow<()>) -> Result<()> {
+        self.requests.list(&key_of(folder)?, &mut |meta| each(meta.location.as_ref(), meta.size))
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::asking::{Counts, Failed, Try, innermost, is_expired, is_untrusted};
 use super::net;
+use super::writing::Parts;
 
 /// Objects that one request of a list gives. A server of HTTP gives all of them, in any order.
 const PAGE: usize = 1000;
@@ -30,6 +31,8 @@ pub(super) struct Requests {
     /// `s3://bucket`.
     pub(super) url: String,
     pub(super) client: Arc<dyn ObjectStore>,
+    /// What writes; a web server has none.
+    pub(super) parts: Option<Parts>,
     pub(super) patience: Duration,
     pub(super) counts: Arc<Counts>,
 }
@@ -191,7 +194,7 @@ impl Requests {
     }
 
     /// What did not work, with the URL.
-    fn named(&self, key: &Key, failed: Failed) -> Error {
+    pub(super) fn named(&self, key: &Key, failed: Failed) -> Error {
         let io = |kind: ErrorKind, detail: String| Error::new(Kind::Io(kind), detail);
         let error = match failed {
             Failed::GaveUp(tries, time, said) => {
@@ -214,7 +217,7 @@ impl Requests {
                     Refusal::NotFound { .. } => io(ErrorKind::NotFound, "no such object".to_owned()),
                     Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
                         let detail =
-                            format!("{said}; set credentials that may read it, or ask without any (anonymous)");
+                            format!("{said}; set credentials that may do this, or ask without any (anonymous)");
                         io(ErrorKind::PermissionDenied, detail)
                     }
                     Refusal::Precondition { .. } => {

@@ -1,0 +1,186 @@
+//! Bytes of this machine -> objects of a bucket: in one request, or in parts where they are many; each request is tried again.
+//! An object is there whole or not at all; one that must be new is never written over.
+
+use std::fmt;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use gristmill_format::{Error, Kind, Result};
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path as Key;
+use object_store::{Error as Refusal, MultipartId, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+use super::asking::{Failed, Try};
+use super::net;
+use super::requests::Requests;
+
+/// Bytes of a part, and of the largest object that is written in one request.
+const PART: u64 = 16 << 20;
+
+/// Parts of one object that are sent at once.
+const AT_ONCE: usize = 4;
+
+/// The most parts of an object.
+const MOST: u64 = 10_000;
+
+/// What writes objects in parts.
+#[derive(Clone)]
+pub(super) struct Parts(pub(super) Arc<dyn MultipartStore>);
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parts")
+    }
+}
+
+impl Requests {
+    /// Writes an object in one request; `false` where it must be new and another one is there.
+    ///
+    /// Errors, with the URL: `Io` with the cause.
+    pub(super) fn put(self: &Arc<Self>, key: &Key, bytes: Bytes, only_new: bool) -> Result<bool> {
+        let (own, of, sent) = (Arc::clone(self), key.clone(), bytes.clone());
+        let mode = if only_new { PutMode::Create } else { PutMode::Overwrite };
+        let put = net::wait(async move {
+            let make = || -> Try<bool> {
+                let (client, key, bytes, mode) = (Arc::clone(&own.client), of.clone(), sent.clone(), mode.clone());
+                Box::pin(async move {
+                    match client.put_opts(&key, bytes.into(), PutOptions::from(mode)).await {
+                        Ok(_) => Ok(true),
+                        Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) => Ok(false),
+                        Err(e) => Err(e),
+                    }
+                })
+            };
+            own.order(&of, bytes.len() as u64, make).await.map(|is_new| (is_new, bytes))
+        })?;
+        match put? {
+            (true, _) => Ok(true),
+            // A try before this one may have been carried out without an answer.
+            (false, bytes) => match self.beginning(key, bytes.len() as u64 + 1) {
+                Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => Ok(false),
+                there => Ok(there?.1 == bytes),
+            },
+        }
+    }
+
+    /// Writes an object with the bytes of a file; `each` hears how many have come, and may end it.
+    ///
+    /// Errors: as [`Requests::put`], those of reading the file, and those of `each`.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        key: &Key,
+        path: &Path,
+        each: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let of_file = |e: std::io::Error| Error::from(e).in_source(path.display().to_string());
+        let file = File::open(path).map_err(of_file)?;
+        let len = file.metadata().map_err(of_file)?.len();
+        let read = |range: std::ops::Range<u64>| -> Result<Bytes> {
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            file.read_exact_at(&mut bytes, range.start).map_err(of_file)?;
+            Ok(bytes.into())
+        };
+        let Some(Parts(parts)) = self.parts.clone().filter(|_| len > PART) else {
+            self.put(key, read(0..len)?, false)?;
+            return each(len);
+        };
+        let size = PART.max(len.div_ceil(MOST));
+        let id = self.ordered(key, &parts, |parts, key| Box::pin(async move { parts.create_multipart(&key).await }))?;
+        let sent = self.send_parts(key, (&parts, &id), (len, size), &read, each);
+        if sent.is_err() {
+            let id = id.clone();
+            // What stays of it costs its owner room until the bucket's own rule removes it; the first error says more.
+            let _ = self.ordered(key, &parts, move |parts, key| {
+                let id = id.clone();
+                Box::pin(async move { parts.abort_multipart(&key, &id).await })
+            });
+        }
+        sent
+    }
+
+    fn send_parts(
+        self: &Arc<Self>,
+        key: &Key,
+        (parts, id): (&Arc<dyn MultipartStore>, &MultipartId),
+        (len, size): (u64, u64),
+        read: &dyn Fn(std::ops::Range<u64>) -> Result<Bytes>,
+        each: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let numbers: Vec<u64> = (0..len.div_ceil(size)).collect();
+        let mut done: Vec<PartId> = Vec::with_capacity(numbers.len());
+        for some in numbers.chunks(AT_ONCE) {
+            let bytes = some.iter().map(|number| Ok((*number, read(number * size..len.min((number + 1) * size))?)));
+            let bytes: Vec<(u64, Bytes)> = bytes.collect::<Result<_>>()?;
+            let all: u64 = bytes.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            let (own, key, parts, id) = (Arc::clone(self), key.clone(), Arc::clone(parts), id.clone());
+            let made = net::wait(async move {
+                let one = |(number, bytes): (u64, Bytes)| {
+                    let (own, key, parts, id) = (Arc::clone(&own), key.clone(), Arc::clone(&parts), id.clone());
+                    async move {
+                        let make = || -> Try<PartId> {
+                            let (key, parts, id, bytes) = (key.clone(), Arc::clone(&parts), id.clone(), bytes.clone());
+                            Box::pin(async move { parts.put_part(&key, &id, number as usize, bytes.into()).await })
+                        };
+                        own.order(&key, bytes.len() as u64, make).await
+                    }
+                };
+                stream::iter(bytes).map(one).buffered(AT_ONCE).try_collect::<Vec<PartId>>().await
+            })?;
+            done.extend(made?);
+            each(all)?;
+        }
+        let id = id.clone();
+        let completed = self.ordered(key, parts, move |parts, key| {
+            let (id, done) = (id.clone(), done.clone());
+            Box::pin(async move { parts.complete_multipart(&key, &id, done).await })
+        });
+        match completed {
+            Ok(_) => Ok(()),
+            // A try before the last may have been carried out without an answer.
+            Err(e) => match self.head(key) {
+                Ok(there) if there.size == len && e.kind() == Kind::Io(ErrorKind::NotFound) => Ok(()),
+                _ => Err(e),
+            },
+        }
+    }
+
+    /// Removes an object, or finds none.
+    ///
+    /// Errors: as [`Requests::put`].
+    pub(super) fn delete(self: &Arc<Self>, key: &Key) -> Result<()> {
+        let (own, of) = (Arc::clone(self), key.clone());
+        net::wait(async move {
+            let make = || -> Try<()> {
+                let (client, key) = (Arc::clone(&own.client), of.clone());
+                Box::pin(async move {
+                    match client.delete(&key).await {
+                        Err(Refusal::NotFound { .. }) => Ok(()),
+                        deleted => deleted,
+                    }
+                })
+            };
+            own.order(&of, 0, make).await
+        })?
+    }
+
+    /// One order to what writes in parts.
+    fn ordered<T: Send + 'static>(
+        self: &Arc<Self>,
+        key: &Key,
+        parts: &Arc<dyn MultipartStore>,
+        make: impl Fn(Arc<dyn MultipartStore>, Key) -> Try<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        let (own, key, parts) = (Arc::clone(self), key.clone(), Arc::clone(parts));
+        net::wait(async move { own.order(&key, 0, || make(Arc::clone(&parts), key.clone())).await })?
+    }
+
+    async fn order<T>(&self, key: &Key, len: u64, make: impl FnMut() -> Try<T>) -> Result<T> {
+        let answer = self.counts.order(len, self.patience, make).await;
+        answer.map_err(|failed: Failed| self.named(key, failed))
+    }
+}
