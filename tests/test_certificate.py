@@ -1,7 +1,9 @@
 """The certificate of a shuffle: what it measures is what batches hold, and its advice mends what it complains of."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -198,6 +200,8 @@ def test_a_certificate_is_a_function_of_seed_and_data(tmp_path: Path, pack: Path
     assert of_stream[0].figures == of_stream[1].figures
     assert of_stream[0].plan["rows_per_use"] == of_stream[1].plan["rows_per_use"]
     of_rows = [gm.DataLoader(gm.open(pack), seed=5, threads=n).certificate() for n in (1, 3)]
+    # Threads hold batches of their own.
+    assert of_rows[0].plan.pop("memory_bytes") < of_rows[1].plan.pop("memory_bytes")
     assert of_rows[0] == of_rows[1]
 
 
@@ -275,3 +279,47 @@ def test_classes_of_real_games_are_balanced_by_a_shuffle_alone(tmp_path: Path) -
     ]
     assert balance[0].level == "good"
     assert balance[1].level in ("weak", "none")
+
+
+def test_classes_of_a_stream_are_those_of_its_games(tmp_path: Path) -> None:
+    gm.generate("chess", tmp_path / "games", games=150, seed=2, plies_max=60)
+    found = [
+        stream(tmp_path / "games", epochs=1, batch_size=64, reservoir=size).certificate().figures["balance"]
+        for size in (8000, 0)
+    ]
+    assert found[0].level == "good"
+    assert found[1].level in ("weak", "none")
+    # Chi-square by hand, over the batches of a loader that runs.
+    gm.pack(tmp_path / "games", tmp_path / "pack")
+    with contextlib.closing(sqlite3.connect(tmp_path / "pack/metadata.db")) as db:
+        results = dict(db.execute("SELECT source, result FROM games"))
+    loader = stream(tmp_path / "games", epochs=1, batch_size=64, reservoir=0)
+    counts = [Counter(results[row["file"]] for row in loader.xray(at, survey=True)) for at in range(found[1].of)]
+    classes = sorted({result for count in counts for result in count})
+    table = np.array([[count[result] for result in classes] for count in counts], float)
+    expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+    chi = float(((table - expected) ** 2 / expected).sum()) / (len(table) * (len(classes) - 1))
+    assert found[1].value == pytest.approx(chi)
+
+
+def test_games_of_a_stream_are_as_old_as_half_of_its_window(tmp_path: Path) -> None:
+    games = write_games(tmp_path / "games", 120)
+    found = stream(games, pool=120, reservoir=500, batch_size=64).certificate().figures["age"]
+    assert found.perfect == 119 / 2
+    assert found.value == pytest.approx(found.perfect, rel=0.15)
+    assert found.level == "good"
+    assert "age" not in stream(write_games(tmp_path / "few", 20), reservoir=500).certificate().figures
+
+
+def test_what_it_takes_is_counted(tmp_path: Path, pack: Path) -> None:
+    source = gm.open(pack)
+    with gm.DataLoader(source, batch_size=64, seed=5, threads=2, queue_capacity=3) as loader:
+        plan = loader.certificate().plan
+        batch = loader.get_next()
+        assert plan["memory_bytes"] == 6 * sum(np.asarray(batch[name]).nbytes for name in batch.names)
+    assert plan["disk_bytes"] == sum(path.stat().st_size for path in pack.rglob("*") if path.is_file())
+    assert plan["rows_per_game"] == len(source) / source.num_games
+    games = write_games(tmp_path / "games", 30)
+    plan = stream(games).certificate().plan
+    assert plan["disk_bytes"] == sum(path.stat().st_size for path in games.iterdir())
+    assert plan["memory_bytes"] > 0

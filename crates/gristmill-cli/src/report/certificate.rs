@@ -74,12 +74,18 @@ fn facts(found: &Certificate) -> Vec<(&'static str, String)> {
         let more = [left, again].into_iter().flatten().collect::<String>();
         facts.push(("epoch", format!("{rows} rows in {batches} batches{more}")));
     }
+    if let Some(rows) = plan.rows_per_game {
+        facts.push(("uses", format!("{rows:.1} rows of a game an epoch")));
+    }
     if let Some((window, games)) = plan.window_games.zip(plan.games) {
         let uses = plan.rows_per_use.map(|rows| format!(", {rows:.1} positions a use")).unwrap_or_default();
         facts.push(("games", format!("{window} drawn from at a time, of {games}{uses}")));
     }
     if let Some(memory) = plan.memory_bytes {
         facts.push(("memory", format!("at most {}", super::bytes(memory))));
+    }
+    if let Some(disk) = plan.disk_bytes {
+        facts.push(("files", super::bytes(disk)));
     }
     facts.push(("measured on", format!("{} batches, {} rows", found.sample.batches, found.sample.rows)));
     facts

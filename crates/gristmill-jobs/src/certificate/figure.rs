@@ -189,6 +189,27 @@ pub(super) fn window(games: u64, batch: u64) -> Figure {
     Figure { name: "window", says, value, perfect, of: games, level }
 }
 
+/// How old games are when a row of them is drawn, in games: `shares` has of each batch the mean share of the games of the window
+/// that are newer, by `seen` different ones.
+pub(super) fn age(shares: &Mean, seen: usize, window: u64) -> Option<Figure> {
+    /// Games below which an order says little.
+    const GAMES: usize = 50;
+    if seen < GAMES || shares.count < 2 {
+        return None;
+    }
+    let (share, window) = (shares.value(), window.max(1) as f64);
+    let noise = NOISE * shares.error().max(0.29 / (seen as f64).sqrt());
+    let level = match share - noise {
+        young if young <= 0.6 => Level::Good,
+        old if old <= 0.75 => Level::Fair,
+        older if older <= 0.95 => Level::Weak,
+        _ => Level::None,
+    };
+    let says = "games that came after that of a row, of those that it is drawn from, on average";
+    let of = shares.count;
+    Some(Figure { name: "age", says, value: share * (window - 1.0), perfect: (window - 1.0) / 2.0, of, level })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +258,17 @@ mod tests {
         let sorted: Vec<Vec<u64>> = (0..16).map(|i| if i < 8 { vec![100, 0] } else { vec![0, 100] }).collect();
         assert_eq!(balance(&sorted, &[0.5, 0.5], 1 << 20).unwrap().level, Level::None);
         assert!(balance(&even, &[1.0, 0.0], 1 << 20).is_none(), "one class is no balance");
+    }
+
+    #[test]
+    fn games_are_as_old_as_half_of_their_window() {
+        let level = |share| age(&mean(&[share; 16]), 40_000, 1001).unwrap();
+        assert_eq!((level(0.5).value, level(0.5).perfect, level(0.5).level), (500.0, 500.0, Level::Good));
+        assert_eq!(
+            [0.1, 0.7, 0.9, 0.99].map(|share| level(share).level),
+            [Level::Good, Level::Fair, Level::Weak, Level::None]
+        );
+        assert!(age(&mean(&[0.5; 16]), 49, 1001).is_none());
     }
 
     #[test]

@@ -7,13 +7,15 @@ mod level;
 mod rows;
 mod stream;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, LastBatch};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{CertificateStatus, Engine, Lookup, Reads, SightOptions, Sighted, promise};
 use gristmill_engine::selection::{self, Selection};
-use gristmill_engine::store::Residence;
+use gristmill_engine::store::{self, Residence};
 use serde::Serialize;
 
 pub use figure::Figure;
@@ -71,9 +73,15 @@ pub struct Epoch {
     /// Positions that a use of a game gives, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_per_use: Option<f64>,
-    /// The most memory that it takes, in bytes.
+    /// Rows of a game that an epoch has, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_game: Option<f64>,
+    /// The most memory that it takes, in bytes: of a stream all of it, of rows the batches that wait, are made, and are used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Bytes of the files that are read, as they lie there now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
 }
 
 /// One of several packs that are mixed.
@@ -107,7 +115,10 @@ pub struct Sample {
 /// Errors: `Format` of packs; `Stopped` where `goes_on` says no.
 pub fn of_rows(lookup: &Lookup, packs: &[Selection], goes_on: &mut dyn FnMut() -> bool) -> Result<Certificate> {
     let measured = rows::measure(lookup, packs, goes_on)?;
-    let plan = epoch(lookup, packs, &measured.shares);
+    let mut plan = epoch(lookup, packs, &measured.shares);
+    let games: usize = packs.iter().map(|pack| pack.games().len()).sum();
+    plan.rows_per_game = (games > 0).then(|| lookup.fed().len() as f64 / games as f64);
+    plan.disk_bytes = lying(packs.iter().map(|pack| pack.pack().folder()))?.filter(|_| games > 0);
     let advice = advice::of_rows(lookup, packs, &measured, goes_on)?;
     let (batches, rows) = measured.sample;
     let mix = if packs.len() > 1 { mix(lookup, packs, &measured.shares) } else { Vec::new() };
@@ -131,6 +142,9 @@ pub fn of_stream(config: &DataLoaderConfig, output: &str, goes_on: &mut dyn FnMu
         games: Some(there),
         rows_per_use: Some(measured.uses),
         memory_bytes: Some(promise(config)?),
+        disk_bytes: lying(
+            planned.stage.iter().filter_map(|stage| Some(&*stage.file_path_provider.as_ref()?.directory)),
+        )?,
         ..Epoch::default()
     };
     let advice = advice::of_stream(&planned, &measured);
@@ -170,13 +184,41 @@ pub fn of_engine(
     let made = match engine.stages() {
         Ok(config) => of_stream(&DataLoaderConfig::from_json(&config)?, output, goes_on)?,
         Err(_) => match engine.sight(&options)? {
-            Sighted::Rows(lookup) => of_rows(&lookup, selected, goes_on)?,
+            Sighted::Rows(lookup) => {
+                let mut made = of_rows(&lookup, selected, goes_on)?;
+                made.plan.memory_bytes = Some(held(engine, lookup.config()));
+                made
+            }
             Sighted::Stream(_) => return Err(Error::Unsupported("this loader has no plan to certify".to_owned())),
         },
     };
     let (level, says) = (made.level.to_string(), made.says.clone());
     engine.certified(CertificateStatus { output: output.to_owned(), level, says });
     Ok(made)
+}
+
+/// Bytes of all files below some places; of one that is named twice once. None where a place cannot be listed as a whole.
+fn lying<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Option<u64>> {
+    let (mut all, places) = (0, places.collect::<BTreeSet<_>>());
+    for place in places {
+        let faults = store::open(place)?.list(&mut |file| {
+            all += file.size;
+            ControlFlow::Continue(())
+        });
+        if faults.messages().next().is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Bytes of the batches of rows that wait, that workers make, and that the consumer has.
+fn held(engine: &dyn Engine, config: &IndexConfig) -> u64 {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let batches = config.queue_capacity + config.threads.unwrap_or_else(cores) + 1;
+    let rows = config.batch_size as u64 / config.world_size.max(1);
+    let tensors = engine.outputs().iter().flat_map(|output| &output.tensors);
+    batches as u64 * rows * tensors.map(|tensor| tensor.row_bytes() as u64).sum::<u64>()
 }
 
 impl Certificate {

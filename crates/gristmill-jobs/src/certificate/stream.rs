@@ -1,10 +1,11 @@
 //! The configuration of a stream -> the figures of its shuffle, from its first batches, which are planned without being fed:
-//! of games only their numbers of positions are read, and these only where they were never counted.
+//! of games their numbers of positions are read, where they were never counted, and of some how they ended.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gristmill_engine::config::DataLoaderConfig;
-use gristmill_engine::error::Result;
+use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{Reads, Sight, SightOptions};
 use gristmill_format::encode::Provenance;
 
@@ -14,6 +15,9 @@ use super::rows::mates_within;
 /// Rows of the batches that are sampled, and bounds on how many these are.
 const ROWS: usize = 1 << 17;
 const BATCHES: (usize, usize) = (16, 128);
+
+/// Games that are read for their classes.
+const READ: usize = 4096;
 
 /// Batches after which what a use gives is estimated by those that came.
 const LONGEST: u64 = 4096;
@@ -67,12 +71,15 @@ pub(super) fn measure(config: &DataLoaderConfig, output: &str, goes_on: &mut dyn
         batches.push(seen.rows);
     }
     let ended = batches.len() < wanted;
+    let balance = balance(&sight, &batches, goes_on)?;
     // Where a reservoir took all there is before the first batch, the end says what it holds.
     while !ended && !flow.is_steady() && flow.batches < LONGEST {
         let Some(seen) = sight.next_batch(goes_on)? else { break };
         flow.add(seen.rows.len(), sight.draws());
     }
-    Ok(of_batches(&batches, sight.window(), flow.uses(), ended))
+    let mut measured = of_batches(&batches, sight.window(), flow.uses(), ended);
+    measured.figures.extend(balance);
+    Ok(measured)
 }
 
 /// Rows that came, and draws that were made for them.
@@ -130,11 +137,63 @@ fn of_batches(batches: &[Vec<Provenance>], (games, there): (u64, u64), uses: f64
     // Half a pass of the window: beyond it other uses of the same games come.
     let near: Vec<Provenance> = batches.iter().flatten().copied().take((mixed / 2.0) as usize).collect();
     figures.extend(figure::neighbours(distances(&near), near.len() as u64, batch as u64));
+    figures.extend(age(batches, games));
     if there > games {
         figures.push(figure::window(games, batch as u64));
     }
     let sample = (batches.len() as u64, rows as u64);
     Measured { figures, sample, batch: batch as u64, window: (games, there), uses, ended }
+}
+
+/// How evenly the classes of games fall on batches; of as many batches as have few enough games, each of which is read.
+///
+/// Errors: `Stopped` where `goes_on` says no. A game that cannot be read, which the stream passes over, has no class.
+fn balance(sight: &Sight, batches: &[Vec<Provenance>], goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Figure>> {
+    let mut known: BTreeMap<(u64, u32), Option<String>> = BTreeMap::new();
+    let (mut numbers, mut counts) = (BTreeMap::<String, usize>::new(), Vec::<BTreeMap<usize, u64>>::new());
+    for rows in batches {
+        let new: BTreeSet<_> = rows.iter().map(|row| (row.source, row.chunk)).collect();
+        if known.len() + new.iter().filter(|game| !known.contains_key(game)).count() > READ {
+            break;
+        }
+        let mut count = BTreeMap::new();
+        for row in rows {
+            let class = match known.entry((row.source, row.chunk)) {
+                Entry::Occupied(class) => class.into_mut(),
+                Entry::Vacant(_) if !goes_on() => return Err(Error::Stopped),
+                Entry::Vacant(vacant) => {
+                    let class = sight.class(*row).ok().flatten();
+                    vacant.insert(class.map(|class| format!("{class:?}")))
+                }
+            };
+            let Some(class) = class else { continue };
+            let next = numbers.len();
+            *count.entry(*numbers.entry(class.clone()).or_insert(next)).or_default() += 1;
+        }
+        counts.push(count);
+    }
+    let counts: Vec<Vec<u64>> = counts
+        .iter()
+        .map(|count| (0..numbers.len()).map(|class| count.get(&class).copied().unwrap_or(0)).collect())
+        .collect();
+    let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
+    let share = |class: usize| counts.iter().map(|batch| batch[class]).sum::<u64>() as f64 / all;
+    let shares: Vec<f64> = (0..numbers.len()).map(share).collect();
+    Ok(figure::balance(&counts, &shares, u64::MAX))
+}
+
+/// How old games are when a row of them is drawn: the share of the games of the window that are newer, on average over the rows.
+fn age(batches: &[Vec<Provenance>], games: u64) -> Option<Figure> {
+    // Files have numbers in the order in which they came, and games one in their file.
+    let seen: BTreeSet<(u64, u32)> = batches.iter().flatten().map(|row| (row.source, row.chunk)).collect();
+    let order: BTreeMap<(u64, u32), usize> =
+        seen.iter().rev().enumerate().map(|(newer, game)| (*game, newer)).collect();
+    let (mut mean, most) = (Mean::default(), seen.len().max(2) as f64 - 1.0);
+    for rows in batches {
+        let newer: usize = rows.iter().map(|row| order[&(row.source, row.chunk)]).sum();
+        mean.add(newer as f64 / most / rows.len().max(1) as f64);
+    }
+    figure::age(&mean, seen.len(), games)
 }
 
 /// Rows between those of one game that follow each other in it, among the sampled ones.

@@ -70,6 +70,14 @@ pub trait Codec: Debug + Send + Sync {
         None
     }
 
+    /// The class of one game, as that column has it, by its records; none where no column is.
+    ///
+    /// Errors: `Corrupt`, `Truncated` for records that are none.
+    fn class(&self, game: &Chunk) -> Result<Option<SqlValue>> {
+        let _ = game;
+        Ok(None)
+    }
+
     /// The layout of the records of a pack; `first` reads the stored bytes of its first chunk, where that says it.
     ///
     /// Errors: those of `first`; `Corrupt`, `Truncated`.

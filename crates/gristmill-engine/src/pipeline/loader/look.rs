@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_format::encode::Provenance;
+use gristmill_format::source::Chunk;
+use gristmill_packs::kinds;
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::sql::SqlValue;
 use gristmill_stages::config::{DataLoaderConfig, Skip};
 use serde::Serialize;
 
 use super::{DataLoader, Next};
 use crate::pipeline::plan::DrawPlan;
+use crate::pipeline::plan::budget::limits;
 use crate::pipeline::plan::sight::{Reads, origins, see};
 use crate::pipeline::resume::journals::{Files, History, family};
 use crate::pipeline::resume::state::{self, LoaderState};
@@ -184,6 +188,24 @@ impl Sight {
         let member = source.and_then(|source| Some(source.chunks.locate(row.chunk as usize)?.1?.to_owned()));
         let file = self.loader.source_path(row.source).unwrap_or_default();
         Origin { file, game: row.chunk.into(), member, ply: row.frame.into() }
+    }
+
+    /// The class of the game of a row, as a pack of such games would have it in its class column, by its records as they are stored;
+    /// none of what has no classes.
+    ///
+    /// Errors: those of reading and decoding the game.
+    pub fn class(&self, row: Provenance) -> Result<Option<SqlValue>> {
+        let rosters = self.loader.runs_here().map(|running| &running.observer.rosters);
+        let roster = rosters.into_iter().flatten().find(|roster| roster.name(row.source).is_some());
+        let Some(source) = roster.map(|roster| roster.open(row.source)).transpose()? else { return Ok(None) };
+        let Some(codec) = kinds::of(source.chunks.describe().kind)?.codec() else { return Ok(None) };
+        if codec.class_column().is_none() {
+            return Ok(None);
+        }
+        let (mut bytes, mut game, limits) = (Vec::new(), Chunk::default(), limits(&self.loader.config));
+        source.fetch(row.chunk as usize, &limits, &mut bytes)?;
+        source.decode(row.chunk as usize, &bytes, &limits, &mut game)?;
+        Ok(codec.class(&game)?)
     }
 
     /// What stands for the file of a row in the ledger.

@@ -107,14 +107,22 @@ struct Facts {
     weight: f32,
 }
 
+/// The result of a game of at least one record, for White.
+///
+/// Errors: `Format` for records of an unknown version or format.
+pub fn result(game: &Chunk) -> Result<f32> {
+    let first = Frame::new(game.record(0))?;
+    let canonical = first.input_format()?.is_canonical();
+    let black = if canonical { first.invariance_info() >= 128 } else { first.side_to_move_or_enpassant() != 0 };
+    Ok(if black { -first.result_q() } else { first.result_q() } + 0.0)
+}
+
 /// What goes into the columns for a game of at least one record.
 ///
 /// Errors: `Format` for records of an unknown version or format.
 pub fn facts(version: Version, game: &Chunk) -> Result<Vec<SqlValue>> {
     let first = Frame::new(game.record(0))?;
     let last = Frame::new(game.record(game.frames - 1))?;
-    let canonical = first.input_format()?.is_canonical();
-    let black = if canonical { first.invariance_info() >= 128 } else { first.side_to_move_or_enpassant() != 0 };
     let mut weights = Vec::new();
     WEIGHER.weigh(game, &mut weights)?;
     let (mut proven, mut few_men, mut fewest_men) = (0, 0, u32::MAX);
@@ -128,7 +136,7 @@ pub fn facts(version: Version, game: &Chunk) -> Result<Vec<SqlValue>> {
     let facts = Facts {
         version,
         input_format: first.input_format_value(),
-        result: if black { -first.result_q() } else { first.result_q() } + 0.0,
+        result: result(game)?,
         draw: first.result_d(),
         adjudicated: last.invariance_info() & 1 << 5 != 0,
         identity: identity(game.records(), version.bytes())?,

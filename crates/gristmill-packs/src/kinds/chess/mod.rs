@@ -89,6 +89,10 @@ impl Codec for Chess {
         Some("result")
     }
 
+    fn class(&self, game: &Chunk) -> FormatResult<Option<SqlValue>> {
+        if game.frames == 0 { Ok(None) } else { columns::result(game).map(|result| Some(f64::from(result).into())) }
+    }
+
     fn said(&self, facts: &[SqlValue]) -> Vec<(String, String)> {
         columns::tags(facts)
     }
