@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel release-check check test built test-rust test-python test-torch test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -33,6 +33,7 @@ help:
 	@echo "make release-check      wheel and sdist with each Python here and NumPy 1.26 and 2, their metadata, an sdist that builds"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate, datasets, TensorBoard or wandb (a download of up to 3 GB)"
+	@echo "make test-frameworks    the examples in Flax, Equinox, Keras and with Atari (a download of 200 MB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
 	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB, datasets or mlcroissant (a download of 250 MB)"
 	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
@@ -89,7 +90,12 @@ test-python: package
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning accelerate datasets tensorboard wandb
-	$(BIN)/pytest -k "torch or hugging or tensorboard or weights"
+	$(BIN)/pytest -k "torch or hugging or tensorboard or weights or lightning"
+
+# Apart from `test`, because of their size.
+test-frameworks: package
+	$(BIN)/pip install --quiet --disable-pip-version-check flax optax equinox keras "ale-py>=0.11,<1"
+	$(BIN)/pytest -k "frameworks"
 
 # Apart from `test`, because of its size; see `test-torch` for TORCH_INDEX.
 test-ray: package

@@ -1,5 +1,6 @@
 """Every program in `examples/` runs without arguments, on data that it makes, and says what it promises."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -25,16 +26,33 @@ PROMISES = {
     "10_share_batches_among_ranks": r"^one rank resumes with the same rows: True$",
     "11_log_the_loader": r"^(\d+) numbers of the loader beside the loss, at (\d+) steps$",
     "12_train_2048_with_values": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
+    "13_train_with_flax": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
+    "14_clone_a_player_with_equinox": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
+    "15_train_with_keras": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
+    "16_learn_representations_from_pairs": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
+    "17_train_with_lightning": r"the same: True\nmean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
+}
+
+#: What programs in frameworks need, and the part of the first loss that the last one is below.
+IN_FRAMEWORKS = {
+    "13_train_with_flax": (("jax", "flax", "optax"), 0.95),
+    "14_clone_a_player_with_equinox": (("jax", "equinox", "optax", "ale_py"), 0.3),
+    "15_train_with_keras": (("jax", "keras"), 0.85),
+    "16_learn_representations_from_pairs": (("jax", "optax"), 0.6),
+    "17_train_with_lightning": (("torch", "lightning"), 0.9),
 }
 
 #: Those of which more is expected than words.
-JUDGED = ("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch", "12_train_2048_with_values")
+JUDGED = (
+    *("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch", "12_train_2048_with_values"),
+    *IN_FRAMEWORKS,
+)
 
 
-def run(program: str, folder: Path, *words: str) -> "re.Match[str]":
+def run(program: str, folder: Path, *words: str, strict: bool = True) -> "re.Match[str]":
     environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
     done = subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / f"{program}.py", *words],
+        [sys.executable, "-W", "error" if strict else "default", FOLDER / f"{program}.py", *words],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -108,3 +126,13 @@ def test_the_loss_falls_with_torch(folder: Path) -> None:
 
 def test_the_head_of_2048_beats_chance(folder: Path) -> None:
     assert int(run("07_train_on_2048", folder).group(1)) > 30
+
+
+@pytest.mark.parametrize("program", list(IN_FRAMEWORKS))
+def test_the_loss_falls_in_frameworks(program: str, folder: Path) -> None:
+    packages, part = IN_FRAMEWORKS[program]
+    if missing := [package for package in packages if importlib.util.find_spec(package) is None]:
+        pytest.skip(f"skipped: needs {', '.join(missing)}; `make test-frameworks` or `make test-torch`")
+    # Lightning warns of what it does itself.
+    first, last = map(float, run(program, folder, strict="lightning" not in packages).groups())
+    assert last < part * first
