@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 from gristmill import _gristmill
 
-__all__ = ["Left", "Memory", "Requests", "cache", "clean", "reach", "requests"]
+__all__ = ["Left", "Memory", "Requests", "at", "cache", "clean", "reach", "requests"]
 
-_SCHEMES = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://", "http://", "https://")
+_SCHEMES = ("s3://", "s3a://", "gs://", "gcs://", "az://", "abfs://", "abfss://", "http://", "https://")
 
 
 def reach(
@@ -27,6 +27,7 @@ def reach(
     anonymous: bool = False,
     allow_http: bool = False,
     patience: float | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """Says how a bucket, or every bucket of a scheme, is reached from now on. What is open already stays as it is.
 
@@ -41,6 +42,8 @@ def reach(
         anonymous: sign no request, for public buckets.
         allow_http: let requests pass without encryption to other machines; to this one they may without it.
         patience: seconds for which a request is tried again; 30 where nothing is said.
+        settings: more of the client, by the names that obstore and the crate `object_store` have, such as
+            `{"region": "eu-west-1", "access_key_id": "…"}`. They stay in this process.
 
     Raises:
         ValueError: `url` is of no bucket or scheme, or `patience` is not positive.
@@ -50,7 +53,38 @@ def reach(
         raise ValueError(f"{url!r} is neither a bucket, such as 's3://games', nor a scheme, such as 's3://'")
     if patience is not None and not patience > 0:
         raise ValueError(f"patience is a positive number of seconds; found {patience!r}")
-    _gristmill.set_bucket(url if url == scheme else url.rstrip("/"), endpoint, anonymous, allow_http, patience)
+    told = [(str(name), str(value)) for name, value in (settings or {}).items()]
+    _gristmill.set_bucket(url if url == scheme else url.rstrip("/"), endpoint, anonymous, allow_http, patience, told)
+
+
+def at(store: Any, path: str = "") -> str:
+    """The place of a store that a program has already, which is reached from now on as that store reaches it.
+
+        store = obstore.store.S3Store("games", region="eu-west-1")
+        pack = gristmill.open(gristmill.stores.at(store, "packs/june"))
+        pack = gristmill.open(gristmill.stores.at(fsspec.filesystem("s3", anon=True), "games/packs/june"))
+
+    Credentials that a store fetches by a function of its own (`credential_provider`) do not come along; the usual ones
+    of the environment are taken instead.
+
+    Args:
+        store: a store of obstore (S3, Google, Azure, HTTP, local), or a file system of fsspec (`s3`, `gs`, `http`,
+            `file`).
+        path: a file or folder in it.
+
+    Returns:
+        A URL, or a path of this machine, for everything that takes places.
+
+    Raises:
+        TypeError: another kind of store.
+    """
+    from gristmill.frameworks.stores import place_of
+
+    place, how = place_of(store, path)
+    if how is not None:
+        scheme, _, rest = place.partition("://")
+        reach(f"{scheme}://{rest.partition('/')[0]}", **how)
+    return place
 
 
 def cache(folder: str | os.PathLike[str] | None = None, *, limit: int | None = None) -> None:

@@ -36,16 +36,17 @@ pub(crate) fn is_folder(py: Python<'_>, path: PathBuf) -> Result<bool, Fault> {
 
 /// Says how a bucket, or every bucket of a scheme, is reached from now on.
 #[pyfunction]
-#[pyo3(signature = (url, endpoint, anonymous, allow_http, patience))]
+#[pyo3(signature = (url, endpoint, anonymous, allow_http, patience, settings))]
 pub(crate) fn set_bucket(
     url: &str,
     endpoint: Option<String>,
     anonymous: bool,
     allow_http: bool,
     patience: Option<f64>,
+    settings: Vec<(String, String)>,
 ) {
     let patience = patience.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    bucket::set_options(url, Options { endpoint, anonymous, allow_http, patience });
+    bucket::set_options(url, Options { endpoint, anonymous, allow_http, patience, settings });
 }
 
 /// Says where what is fetched of packs is kept from now on, and how many bytes at most.

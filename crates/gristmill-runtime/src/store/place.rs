@@ -17,17 +17,21 @@ use crate::{Error, Result};
 type Open = fn(&Path, &str) -> Result<(Arc<dyn Store>, String)>;
 
 /// Schemes of URLs whose places are not of this machine's files.
-const SCHEMES: [(&str, Open); 9] = [
+const SCHEMES: [(&str, Open); 10] = [
     ("memory", MemoryStore::found),
     ("s3", Bucket::found),
     ("s3a", Bucket::found),
     ("gs", Bucket::found),
+    ("gcs", Bucket::found),
     ("az", Bucket::found),
     ("abfs", Bucket::found),
     ("abfss", Bucket::found),
     ("http", Bucket::found),
     ("https", Bucket::found),
 ];
+
+/// What fsspec puts before a URL that it caches; twins take its place.
+const CACHES: [&str; 3] = ["simplecache::", "filecache::", "blockcache::"];
 
 /// The scheme of files of this machine.
 const FILE: &str = "file";
@@ -37,6 +41,10 @@ const FILE: &str = "file";
 /// Errors: `Config` in `directory` for a URL that is none of a file, or of a scheme that is not known here.
 pub fn resolved(place: &Path) -> Result<Cow<'_, Path>> {
     let refuse = |detail: String| Error::config("directory", format!("{}: {detail}", place.display()));
+    let cached = |cache: &&str| place.to_str().and_then(|text| text.strip_prefix(cache));
+    if let Some(rest) = CACHES.iter().find_map(cached) {
+        return Ok(Cow::Owned(resolved(Path::new(rest))?.into_owned()));
+    }
     let Some((scheme, rest)) = scheme_of(place) else { return Ok(Cow::Borrowed(place)) };
     if scheme == FILE {
         let path = match rest.strip_prefix("//") {
@@ -154,6 +162,8 @@ mod tests {
         assert!(told("file://server/data").contains("absolute path"));
         assert!(told("file:///a%2").contains("hexadecimal") && told("file:///a%zz").contains("hexadecimal"));
         assert_eq!(told("s3://bucket/games/"), "s3://bucket/games");
+        assert_eq!(told("simplecache::s3://bucket/games"), "s3://bucket/games");
+        assert_eq!(told("filecache::file:///data"), "/data");
         let refusal = told("ftp://host/games");
         assert!(
             refusal.contains("ftp://host/games: places of `ftp:`") && refusal.contains("file: or memory:, s3:"),

@@ -30,13 +30,16 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Clie
     let endpoint = options.endpoint.as_deref();
     Ok(match scheme {
         "s3" | "s3a" => both(s3(host, options)?.with_retry(retry).build()?),
-        "gs" => {
+        "gs" | "gcs" => {
             let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(host);
             if let Some(endpoint) = endpoint {
                 builder = builder.with_base_url(endpoint);
             }
             if options.anonymous {
                 builder = builder.with_skip_signature(true);
+            }
+            for (name, value) in &options.settings {
+                builder = builder.with_config(name.parse()?, value);
             }
             both(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
         }
@@ -47,6 +50,9 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Clie
             }
             if options.anonymous {
                 builder = builder.with_skip_signature(true);
+            }
+            for (name, value) in &options.settings {
+                builder = builder.with_config(name.parse()?, value);
             }
             both(builder.with_client_options(http(options, endpoint)).with_retry(retry).build()?)
         }
@@ -88,6 +94,9 @@ fn s3(bucket: &str, options: &Options) -> Result<AmazonS3Builder> {
     }
     if options.anonymous {
         builder = builder.with_config(SkipSignature, "true");
+    }
+    for (name, value) in &options.settings {
+        builder = builder.with_config(name.parse()?, value);
     }
     let endpoint = builder.get_config_value(&S3Endpoint).or_else(|| builder.get_config_value(&Endpoint));
     Ok(builder.with_bucket_name(bucket).with_client_options(http(options, endpoint.as_deref())))

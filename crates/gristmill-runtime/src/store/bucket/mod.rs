@@ -43,6 +43,8 @@ pub struct Options {
     pub allow_http: bool,
     /// How long a request is tried again; 30 s where nothing is said.
     pub patience: Option<Duration>,
+    /// Settings of the client by their names in the crate `object_store`, such as `region`; they come before the environment's.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A bucket, or a server.
