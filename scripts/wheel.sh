@@ -15,8 +15,9 @@ export CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
 export CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
 rm -rf "$target/wheels"
 if [[ -z ${WITHOUT_ZIG:-} ]] && "$python" -m pip install --quiet --disable-pip-version-check ziglang cargo-zigbuild; then
-  PATH="$PWD/.venv/bin:$PATH" "$cargo" zigbuild --locked --release --package gristmill-cli --target "$platform.2.28"
-  .venv/bin/maturin build --locked --release --zig --target "$platform" --compatibility manylinux_2_28 --out "$target/wheels"
+  export PATH="$PWD/.venv/bin:$PATH"
+  "$cargo" zigbuild --locked --release --package gristmill-cli --target "$platform.2.28"
+  maturin build --locked --release --zig --target "$platform" --compatibility manylinux_2_28 --out "$target/wheels"
   program=$target/$platform/release/gristmill
 else
   echo "skipped: zig, which links for manylinux_2_28; the wheel is for systems as new as this one"
