@@ -110,6 +110,8 @@ class Frames:
             "fields": self._fields,
             "valuations": selection._compiled.valuations,
         }
+        if (said := selection._compiled.schema()) is not None:
+            about["schema"] = json.loads(said)
         self.schema = self._made(0, 0).schema.with_metadata({KEY: json.dumps(about).encode()})
 
     def batches(self) -> Iterator[Any]:
