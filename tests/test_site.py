@@ -107,5 +107,9 @@ def test_every_error_is_in_the_index_of_errors() -> None:
     code = (ROOT / "crates/gristmill-bytes/src/error.rs").read_text()
     kinds = re.findall(r'Kind::\w+(?:\([^)]*\))? => "(\w+)"', code)
     assert len(kinds) > 12
+    for file in (ROOT / "python/gristmill").rglob("*.py"):
+        # Of `fault(place, kind, ...)` and `FormatError(..., kind=...)`.
+        raised = re.findall(r'\b_?fault\(\s*[\w.]+, "([a-z_]+)"|FormatError\([^)]*kind="([a-z_]+)"', file.read_text())
+        kinds += [one or other for one, other in raised]
     for kind in kinds:
         assert f"`{kind}`" in page, kind

@@ -292,4 +292,4 @@ def _values(name: str, declared: str, values: Iterable[Any], path: str) -> Any:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
         message = f"column `{name}` is declared {declared or 'without a type'} and holds something else: {error}"
-        raise FormatError(message, kind="invalid", source=path) from error
+        raise FormatError(message, kind="corrupt", source=path) from error

@@ -210,7 +210,7 @@ def _game(
         values = columns[f"={field}"]
         if values.shape != records[field].shape:
             says = f"expected values of shape {records.dtype[field].shape}, found {values.shape[1:]}"
-            raise fault(table.path, "invalid", says, field)
+            raise fault(table.path, "wrong_size", says, field)
         with np.errstate(invalid="ignore", over="ignore"):
             records[field] = values
         floats = values.dtype.kind == "f"
