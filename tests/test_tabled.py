@@ -59,6 +59,24 @@ def test_a_parquet_file_of_frames_is_packed(pack: Any, tmp_path: Path) -> None:
     assert_same(tmp_path / "other", pack)
 
 
+def test_an_arrow_file_of_frames_is_packed(pack: Any, tmp_path: Path) -> None:
+    feather, ipc = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.ipc")
+    with ipc.new_stream(tmp_path / "stream.arrow", pack.to_arrow().schema) as writer:
+        for batch in pack.to_arrow(batch_size=7):
+            writer.write_batch(batch)
+    feather.write_feather(pa.table(pack), tmp_path / "frames.feather")
+    for name in ("stream.arrow", "frames.feather"):
+        gm.pack(tmp_path / name, tmp_path / f"of-{name}")
+        assert_same(tmp_path / f"of-{name}", pack)
+    data = (tmp_path / "stream.arrow").read_bytes()
+    (tmp_path / "cut.arrow").write_bytes(data[: len(data) * 3 // 5])
+    (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no table ARROW1")
+    for name in ("cut.arrow", "bad.arrow"):
+        with pytest.raises(gm.FormatError, match=rf"{name}: corrupt: Arrow"):
+            gm.pack(tmp_path / name, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_whole_games_may_be_left_out(pack: Any, tmp_path: Path) -> None:
     last = pack.game_ids[-1]
     table = pa.table(pack)

@@ -23,6 +23,9 @@ GAME = ("game_id", "episode_index", "episode_id")
 #: Numbers that a table may say of the games that the engine knows.
 _KNOWN = ("game_frames", "game_steps", "game_seed", "game_max_score", "game_highest_tile", "game_terminated")
 
+#: How files of Arrow's IPC end.
+_ARROW = (".arrow", ".feather")
+
 #: Frames in memory at a time.
 _BATCH = 1 << 14
 
@@ -66,32 +69,50 @@ def tabled(source: Any) -> Tabled | None:
 
 
 def tabled_file(path: str) -> Tabled | None:
-    """A Parquet file of frames; `None` for any other file.
+    """A Parquet or Arrow file of frames; `None` for any other file.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
         FormatError: the file is damaged.
         OSError: it cannot be read.
     """
-    if not path.endswith(".parquet") or not os.path.isfile(path):
+    if not path.endswith((".parquet", *_ARROW)) or not os.path.isfile(path):
         return None
-    pa, parquet = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
+    pa = optional("pyarrow", "parquet")
     with open(path, "rb"):
         pass
+    kind, opened = ("Arrow", _arrow_file) if path.endswith(_ARROW) else ("Parquet", _parquet_file)
     try:
-        file = parquet.ParquetFile(path)
+        schema, batches = opened(path)
     except (pa.ArrowException, *DAMAGE) as error:
-        raise fault(path, "corrupt", f"Parquet: {error}") from error
-    if not {FRAME, GAME[0]} <= set(file.schema_arrow.names):
+        raise fault(path, "corrupt", f"{kind}: {error}") from error
+    if not {FRAME, GAME[0]} <= set(schema.names):
         return None
-    return Tabled(path, file.schema_arrow, _whole_batches(path, file, pa.ArrowException))
+    return Tabled(path, schema, _whole_batches(path, kind, batches, pa.ArrowException))
 
 
-def _whole_batches(path: str, file: Any, damaged: type[Exception]) -> Iterator[Any]:
+def _parquet_file(path: str) -> tuple[Any, Iterator[Any]]:
+    file = optional("pyarrow.parquet", "parquet").ParquetFile(path)
+    return file.schema_arrow, file.iter_batches(batch_size=_BATCH)
+
+
+def _arrow_file(path: str) -> tuple[Any, Iterator[Any]]:
+    """A file of Arrow's IPC, with or without its footer; it is mapped."""
+    pa, ipc = optional("pyarrow", "arrow"), optional("pyarrow.ipc", "arrow")
+    mapped = pa.memory_map(path)
+    if mapped.read(6) == b"ARROW1":
+        file = ipc.open_file(mapped)
+        return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+    mapped.seek(0)
+    stream = ipc.open_stream(mapped)
+    return stream.schema, iter(stream)
+
+
+def _whole_batches(path: str, kind: str, batches: Iterator[Any], damaged: type[Exception]) -> Iterator[Any]:
     try:
-        yield from file.iter_batches(batch_size=_BATCH)
+        yield from batches
     except (damaged, *DAMAGE) as error:
-        raise fault(path, "corrupt", f"Parquet: {error}") from error
+        raise fault(path, "corrupt", f"{kind}: {error}") from error
 
 
 def by_game(
