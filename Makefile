@@ -106,7 +106,7 @@ test-ray: package
 # Apart from `test`, because of their size.
 test-arrow: package
 	$(BIN)/pip install --quiet --disable-pip-version-check polars duckdb pandas datasets mlcroissant
-	$(BIN)/pytest tests/test_packs_arrow.py tests/test_describing.py tests/test_tabled.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]"
+	$(BIN)/pytest tests/test_packs_arrow.py tests/test_describing.py tests/test_tabled.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]" "tests/test_docs_run.py::test_the_blocks_of_a_page_run[your-own-game.md]"
 
 # `test` runs these, too; here a browser has to be there.
 test-view: package

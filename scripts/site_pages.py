@@ -12,8 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-import urllib.request
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,11 +48,6 @@ _MODULES = (
     *("chess", "g2048", "pairs", "views", "presets", "config", "stores", "errors", "jobs.describing"),
     *("jax", "torch"),
 )
-
-
-#: What the program says of a metric that only the live view explains, and what its page is.
-_ELSEWHERE = "As the guide of the live view says"
-_TOP = "see [the live view](../guide/top.md)"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -193,22 +186,13 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def metrics() -> str:
-    """What a loader of generated games says of itself at `/metrics`."""
-    import gristmill as gm
+    """What loaders say of themselves at `/metrics`."""
+    from gristmill._gristmill import metric_families
 
-    with tempfile.TemporaryDirectory() as folder:
-        gm.generate("chess", folder, games=20, seed=1)
-        config = gm.presets.lc0(folder, pool=10, reservoir=64, batch_size=16, seed=1, index="off")
-        with gm.DataLoader(config) as loader:
-            loader.get_next()
-            with urllib.request.urlopen(f"http://{loader.serve_metrics()}/metrics") as answer:
-                text = answer.read().decode()
-    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    rows = re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE)
-    suffixes = {"counter": "_total", "info": "_info"}
-    lines = [
-        f"| `{name}{suffixes.get(kinds[name], '')}` | {kinds[name]} | {about.replace(_ELSEWHERE, _TOP)} |\n"
-        for name, about in sorted(rows)
-    ]
-    about = "What `/metrics` says of a stream, in the text format of Prometheus; [top](../guide/top.md) shows it live."
+    lines = [f"| `{name}` | {kind} | {about} |\n" for name, kind, about in metric_families()]
+    about = (
+        "What `/metrics` of loaders says, of streams, packs and pairs, in the text format of Prometheus; "
+        "[top](../guide/top.md) shows it live. A loader exports the families that its stages have. "
+        "`*` stands for the name of a [rule](../format/chess-rules.md)."
+    )
     return f"# Metrics\n\n{about}\n\n" + "| name | type | means |\n|---|---|---|\n" + "".join(lines)

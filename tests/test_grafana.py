@@ -1,10 +1,10 @@
-"""The dashboard of the guide: every number and label that it asks for is one that loaders export."""
+"""The dashboard and the reference of metrics: every name and label is one that loaders export, with help of its own."""
 
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from buckets import FaultServer, built
@@ -12,6 +12,7 @@ from steps_in_memory import columns
 from test_metrics import scraped
 
 import gristmill as gm
+from gristmill._gristmill import chess_rules, metric_families
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARD: Any = json.loads((ROOT / "docs/guide/grafana.json").read_text())
@@ -38,34 +39,97 @@ def exported(text: str) -> set[str]:
     return {name + ends.get(kind, "") for name, kind in kinds}
 
 
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What a stream, a stream of a bucket and a loader of pairs say of themselves."""
-    folder = tmp_path_factory.mktemp("dashboard")
-    gm.generate("chess", folder / "drops" / "games", games=12, seed=1)
-    bad = folder / "drops" / "games" / "training.999.gz"
-    bad.write_bytes(b"\x1f\x8b no game")
-    options: dict[str, Any] = {"pool": 10, "reservoir": 40, "batch_size": 16, "seed": 1, "index": "off", "epochs": 1}
-    found = []
-    with gm.DataLoader(gm.presets.lc0(folder / "drops" / "games", **options)) as loader:
-        list(loader)
-        found.append(scraped(loader.serve_metrics()))
-    del options["epochs"]
-    with gm.DataLoader(gm.presets.lc0(folder / "drops" / "games", watch=False, **options)) as loader:
+Options: TypeAlias = dict[str, Any]
+
+
+def lines_of(loader: gm.DataLoader) -> str:
+    """What a loader exports that has given a batch."""
+    with loader:
         loader.get_next()
-        found.append(scraped(loader.serve_metrics()))
+        return scraped(loader.serve_metrics())
+
+
+def streams(folder: Path, games: Path, options: Options) -> Iterator[str]:
+    """Streams with every stage, and every option that counts."""
+    with gm.DataLoader(gm.presets.lc0(games, epochs=1, **options)) as loader:
+        list(loader)
+        yield scraped(loader.serve_metrics())
+    yield lines_of(gm.DataLoader(gm.presets.lc0(games, watch=False, lanes=2, **options), rank=1, world_size=2))
+    options = options | {"watch": False}
+    cached: Options = {"hanse_sampling_threshold": 1, "position_count": 1, "position_cache": 200}
+    loader = gm.DataLoader(gm.presets.lc0(games, **cached, **options))
+    loader.control(reset_chunk_anchor=True)
+    yield lines_of(loader)
+    yield lines_of(gm.DataLoader(with_stages(gm.presets.lc0(games, spill=folder / "spill", **options))))
+
+
+def with_stages(config: gm.DataLoaderConfig) -> gm.DataLoaderConfig:
+    """The stages that a preset does not have: of whole games before the unpacker, of frames after it."""
+    unpacker = next(stage for stage in config.stage if stage.chunk_unpacker)
+    sampler = next(stage for stage in config.stage if stage.shuffling_frame_sampler)
+    config.stage += [
+        gm.StageConfig("validate", unpacker.input, chunk_validator=gm.ChunkValidatorConfig()),
+        gm.StageConfig("rescore", ["validate"], chunk_rescorer=gm.ChunkRescorerConfig()),
+        gm.StageConfig("dedup", sampler.input, dedup_window=gm.DedupWindowConfig(window=100)),
+    ]
+    unpacker.input, sampler.input = ["rescore"], ["dedup"]
+    return config
+
+
+def packs(folder: Path, games: Path) -> Iterator[str]:
+    gm.pack(games, folder / "pack")
+    yield lines_of(gm.DataLoader(gm.open(folder / "pack"), batch_size=16, seed=1))
+
+
+def demonstrations() -> Iterator[str]:
     pairs = gm.PairLoader(columns([5, 7]), batch_size=4, seed=1)
     list(pairs)
-    found.append(scraped(pairs.serve_metrics()))
+    yield scraped(pairs.serve_metrics())
+    steps = gm.StepLoader(columns([5, 7]), batch_size=4, seed=1)
+    next(iter(steps))
+    yield scraped(steps.serve_metrics())
+
+
+def elsewhere(folder: Path, options: Options) -> Iterator[str]:
+    """A stream and a pack of a bucket."""
     server = FaultServer(built(), folder, "--anonymous")
     try:
         gm.stores.reach("s3://", endpoint=server.address, anonymous=True)
-        with gm.DataLoader(gm.presets.lc0("s3://drops/games", watch=False, **options)) as loader:
-            loader.get_next()
-            found.append(scraped(loader.serve_metrics()))
+        yield lines_of(gm.DataLoader(gm.presets.lc0("s3://drops/games", watch=False, **options)))
     finally:
         server.close()
-    return found
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What loaders of every kind say of themselves."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    games = folder / "drops" / "games"
+    gm.generate("chess", games, games=12, seed=1)
+    (games / "training.999.gz").write_bytes(b"\x1f\x8b no game")
+    options: Options = {"pool": 10, "reservoir": 40, "batch_size": 16, "seed": 1, "index": "off"}
+    found = [streams(folder, games, options), packs(folder, games), demonstrations(), elsewhere(folder, options)]
+    return [text for kind in found for text in kind]
+
+
+def test_every_number_is_in_the_reference_with_help_of_its_own(texts: list[str]) -> None:
+    known = {name: (kind, about) for name, kind, about in metric_families()}
+    rules = {f"gristmill_refused_by_{name}_total" for name, *_ in chess_rules()}
+    met = set[str]()
+    for text in texts:
+        kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+        for family, about in re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE):
+            name = family + {"counter": "_total", "info": "_info"}.get(kinds[family], "")
+            if name in rules:
+                assert about.endswith(
+                    f"by the rule {name.removeprefix('gristmill_refused_by_').removesuffix('_total')} first"
+                )
+                name = "gristmill_refused_by_*_total"
+            else:
+                assert known[name] == (kinds[family], about), name
+            met.add(name)
+    assert len({about for _, about in known.values()}) == len(known)
+    assert set(known) == met, "the reference has what no run exports"
 
 
 def test_every_number_is_one_that_a_loader_exports(texts: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bullet_boards import write_boards
+from games_of_records import packed
 from generated_games import write_games
 from packs2048 import make_rows, write_pack
 
@@ -52,7 +53,12 @@ def trajectories(folder: Path) -> gm.Trajectories:
     return gm.open(folder / "pack", expect=gm.Trajectories)
 
 
-LAYOUTS = [chess, rows, self_play, boards, trajectories]
+def records(folder: Path) -> gm.Games:
+    packed(folder / "pack", 6)
+    return gm.open(folder / "pack", expect=gm.Games)
+
+
+LAYOUTS = [chess, rows, self_play, boards, trajectories, records]
 
 
 @pytest.fixture(params=LAYOUTS, ids=lambda make: make.__name__)

@@ -1,5 +1,6 @@
 """What is published: the sdist has all that is compiled, metadata are true, the workflow calls what is checked."""
 
+import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -87,6 +88,42 @@ def test_the_metadata_are_of_the_pythons_that_are_checked() -> None:
     assert {"jax", "torch", "ray", "view", "arrow", "datasets", "minari", "envs", "lczero"} <= set(
         PROJECT["optional-dependencies"]
     )
+
+
+#: How modules that an extra brings are called as packages, where that is another name.
+PACKAGES = {"PIL": "pillow", "ale_py": "ale-py", "dm_control": "dm-control", "procgen": "procgen-mirror"}
+
+
+def named(requirements: list[str]) -> set[str]:
+    """Names of the packages that requirements are of."""
+    found = [re.match(r"[A-Za-z0-9._-]+", one) for one in requirements]
+    return {one[0] for one in found if one}
+
+
+def test_each_extra_brings_what_it_is_named_for() -> None:
+    """The message that something is missing names an extra that brings it."""
+    extras = {name: named(requirements) for name, requirements in PROJECT["optional-dependencies"].items()}
+    asked = set[tuple[str, str]]()
+    for file in (ROOT / "python/gristmill").rglob("*.py"):
+        asked |= set(re.findall(r'optional\(\s*"(\w+)[\w.]*", "([\w-]+)"', file.read_text()))
+    assert len(asked) > 8
+    for module, extra in asked:
+        assert PACKAGES.get(module, module) in extras[extra], (module, extra)
+    texts = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "python").rglob("*.py*"), ROOT / "README.md"]
+    said = {extra for text in texts for extra in re.findall(r"gristmill\[([\w-]+)\]", text.read_text())}
+    assert len(said) > 5
+    assert said <= set(extras)
+
+
+def test_what_is_installed_says_the_extras_of_the_project() -> None:
+    found: dict[str, set[str]] = {}
+    for one in importlib.metadata.requires("gristmill") or []:
+        if (extra := re.search(r"extra == ['\"]([\w-]+)['\"]", one)) is not None:
+            found.setdefault(extra[1], set()).update(named([one]))
+    wanted = {name: named(requirements) for name, requirements in PROJECT["optional-dependencies"].items()}
+    # An extra that brings nothing is in the list of extras alone.
+    assert found == {name: packages for name, packages in wanted.items() if packages}
+    assert set(importlib.metadata.metadata("gristmill").get_all("Provides-Extra") or []) == set(wanted)
 
 
 def test_each_python_is_found_once_and_only_if_it_runs(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The documentation as a site: it is built without a warning, and says what the program and the package say."""
 
+import html
 import inspect
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gristmill as gm
+from gristmill._gristmill import metric_families
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,7 +39,9 @@ def has_references(site: Path) -> None:
     assert "hanse_sampling_gamma" in configuration
     assert "dedup" in configuration.lower()
     metrics = words(site / "reference/metrics/index.html")
-    assert "gristmill_rows_total" in metrics
+    for name, _, about in metric_families():
+        assert name in metrics
+        assert html.escape(about, quote=False) in metrics
 
 
 def test_every_path_and_every_origin_has_its_page() -> None:
@@ -103,5 +107,9 @@ def test_every_error_is_in_the_index_of_errors() -> None:
     code = (ROOT / "crates/gristmill-bytes/src/error.rs").read_text()
     kinds = re.findall(r'Kind::\w+(?:\([^)]*\))? => "(\w+)"', code)
     assert len(kinds) > 12
+    for file in (ROOT / "python/gristmill").rglob("*.py"):
+        # Of `fault(place, kind, ...)` and `FormatError(..., kind=...)`.
+        raised = re.findall(r'\b_?fault\(\s*[\w.]+, "([a-z_]+)"|FormatError\([^)]*kind="([a-z_]+)"', file.read_text())
+        kinds += [one or other for one, other in raised]
     for kind in kinds:
         assert f"`{kind}`" in page, kind

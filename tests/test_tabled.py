@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from generated_games import game
 from test_command import told
-from test_packs_arrow import boards, chess, rows, self_play, trajectories
+from test_packs_arrow import boards, chess, records, rows, self_play, trajectories
 
 import gristmill as gm
 from gristmill.packs.arrow import column
@@ -16,7 +16,7 @@ from gristmill.packs.arrow import column
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
 
-BACK = [chess, rows, boards, trajectories]
+BACK = [chess, rows, boards, trajectories, records]
 
 
 @pytest.fixture(params=BACK, ids=lambda make: make.__name__)
@@ -57,6 +57,24 @@ def test_a_parquet_file_of_frames_is_packed(pack: Any, tmp_path: Path) -> None:
     done = told("pack", tmp_path / "frames.parquet", tmp_path / "other")
     assert done["rows"] == len(pack)
     assert_same(tmp_path / "other", pack)
+
+
+def test_an_arrow_file_of_frames_is_packed(pack: Any, tmp_path: Path) -> None:
+    feather, ipc = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.ipc")
+    with ipc.new_stream(tmp_path / "stream.arrow", pack.to_arrow().schema) as writer:
+        for batch in pack.to_arrow(batch_size=7):
+            writer.write_batch(batch)
+    feather.write_feather(pa.table(pack), tmp_path / "frames.feather")
+    for name in ("stream.arrow", "frames.feather"):
+        gm.pack(tmp_path / name, tmp_path / f"of-{name}")
+        assert_same(tmp_path / f"of-{name}", pack)
+    data = (tmp_path / "stream.arrow").read_bytes()
+    (tmp_path / "cut.arrow").write_bytes(data[: len(data) * 3 // 5])
+    (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no table ARROW1")
+    for name in ("cut.arrow", "bad.arrow"):
+        with pytest.raises(gm.FormatError, match=rf"{name}: corrupt: Arrow"):
+            gm.pack(tmp_path / name, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
 
 
 def test_whole_games_may_be_left_out(pack: Any, tmp_path: Path) -> None:
@@ -110,6 +128,80 @@ def test_how_trajectories_ended_is_kept(tmp_path: Path) -> None:
         assert [found.truncated(i) for i in range(2)] == [False, True]
 
 
+def facts_of(pack: Any, names: list[str]) -> Any:
+    return pack.games.to_arrow(columns=names).read_all().to_pydict()
+
+
+SAID = ["result", "plies", "elo", "who"]
+
+
+def test_records_keep_columns_facts_and_identity(tmp_path: Path) -> None:
+    pack = records(tmp_path)
+    gm.pack(pack.to_arrow(batch_size=4), tmp_path / "again")
+    again = gm.open(tmp_path / "again", expect=gm.Games)
+    assert again._compiled.schema() == pack._compiled.schema()
+    assert facts_of(again, [*SAID, "key_xxh3"]) == facts_of(pack, [*SAID, "key_xxh3"])
+    # What is made of a field that was left out goes with it.
+    gm.pack(pack.to_arrow(columns=["frame", "game_id", "game_elo", "value", "board"]), tmp_path / "some")
+    some = gm.open(tmp_path / "some", expect=gm.Games)
+    assert some.layout.names == ("board", "value")
+    assert facts_of(some, ["result", "elo"]) == facts_of(pack, ["result", "elo"])
+    assert "plies" not in some.games.to_arrow().schema.names
+
+
+def test_without_the_schema_what_is_said_of_games_is_a_fact(tmp_path: Path) -> None:
+    pack = records(tmp_path)
+    table = pa.table(pack).replace_schema_metadata(None)
+    gm.pack(table, tmp_path / "again")
+    again = gm.open(tmp_path / "again", expect=gm.Games)
+    assert facts_of(again, SAID) == facts_of(pack, SAID)
+    told: dict[str, Any] = {"columns": {"result": "last:value"}, "facts": {"elo": int}, "identity": ["board"]}
+    gm.pack(table, tmp_path / "told", **told)
+    told_so = gm.open(tmp_path / "told", expect=gm.Games)
+    names = ["result", "elo", "key_xxh3"]
+    assert facts_of(told_so, names) == facts_of(pack, names)
+    pack.to_parquet(tmp_path / "frames.parquet")
+    gm.pack(tmp_path / "frames.parquet", tmp_path / "file", layout=[("value", "<f8")], facts={"who": str})
+    of_file = gm.open(tmp_path / "file", expect=gm.Games)
+    assert (of_file.layout.dtype["value"], of_file.layout.names) == (np.dtype("f8"), ("value",))
+    assert facts_of(of_file, ["who"]) == facts_of(pack, ["who"])
+
+
+def test_rows_of_ones_own_need_no_more_than_their_game(tmp_path: Path) -> None:
+    boards, moves = column(np.arange(12, dtype="i1").reshape(6, 2)), ["a", "bc", "d", "e", "f", "g"]
+    match, elo = ["x", "x", "y", "y", "y", "z"], [7, 7, 8, 8, 8, None]
+    table = pa.table({"board": boards, "move": moves, "match": match, "elo": elo})
+    options: dict[str, Any] = {"layout": [("board", "i1", 2), ("move", "U2")], "game": "match", "facts": {"elo": int}}
+    gm.pack(table, tmp_path / "pack", **options)
+    pack = gm.open(tmp_path / "pack", expect=gm.Games)
+    assert [list(records["move"]) for records in pack.games] == [["a", "bc"], ["d", "e", "f"], ["g"]]
+    assert facts_of(pack, ["elo"]) == {"elo": [7, 8, None]}
+    assert pa.table(pack)["move"].to_pylist() == moves
+    wrongs: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"layout": [("board", "i1", 2), ("move", "U1")]}, gm.FormatError, "values of game x do not fit <U1"),
+        ({"layout": [("boards", "i1", 2)]}, gm.ConfigError, "no column `boards`; there are board, move, match, elo"),
+        ({"game": "round"}, gm.ConfigError, "no column says of which game a row is; expected round"),
+        ({"facts": {"name": str}}, gm.ConfigError, "no column `name` of this fact"),
+        ({"facts": {"move": str}, "layout": [("board", "i1", 2)]}, gm.FormatError, "several values of this fact"),
+        ({"layout": None}, gm.ConfigError, "`move` is text; `layout` says how long it may be"),
+    ]
+    for wrong, error, says in wrongs:
+        with pytest.raises(error, match=says):
+            gm.pack(table, tmp_path / "wrong", **{**options, **wrong})
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_a_schema_that_lies_is_not_believed(tmp_path: Path) -> None:
+    pack = records(tmp_path)
+    table = pa.table(pack)
+    for said in (b"no JSON", b"[]", b'{"form": "records", "of": "frames", "schema": {"layout": "__import__(1)"}}'):
+        gm.pack(table.replace_schema_metadata({b"gristmill": said}), tmp_path / "again", existing="overwrite")
+        assert_same(tmp_path / "again", pack)
+    smaller = table.schema.metadata[b"gristmill"].replace(b"<i8", b"|i1")
+    with pytest.raises(gm.FormatError, match="do not fit int8"):
+        gm.pack(table.replace_schema_metadata({b"gristmill": smaller}), tmp_path / "wrong")
+
+
 def test_rows_that_are_no_whole_games_in_order_are_refused(pack: Any, tmp_path: Path) -> None:
     table = pa.table(pack)
     turned = table.take(pa.array(range(len(table) - 1, -1, -1)))
@@ -132,7 +224,8 @@ def test_columns_that_are_no_frames_are_refused(tmp_path: Path) -> None:
         (one.to_arrow(columns=["frame", "game_id", "planes", "probabilities"]), "chess without the column `version`"),
         (other.to_arrow(columns=["game_id", "run_id", "board"]), "2048 without the column `step_index`"),
         (pa.table(other).drop_columns(["game_seed"]), "need the column `game_seed`"),
-        (pa.table({"text": ["a"], "game_id": [1]}), "no column is a field of frames"),
+        (pa.table({"text": ["a"], "game_id": [1]}), "`text` is text"),
+        (pa.table({"game_id": [1]}), "no column is a field of frames"),
         (pa.table(demos).drop_columns(["game_id"]), "no column says of which game a row is"),
         (pa.table(demos).slice(0, 0), "it has no row"),
         (self_play(tmp_path / "self").to_arrow(), "2048 without the column `step_index`"),

@@ -77,6 +77,45 @@ def test_the_command_and_the_module_are_one(empty: Path) -> None:
     assert version.startswith(f"gristmill {found.strip()} (")
 
 
+#: What each of the extras brings, by the names of the packages.
+EXTRAS = {
+    "jax": {"jax"},
+    "torch": {"torch"},
+    "ray": {"ray", "torch"},
+    "envs": {"gymnasium", "rich"},
+    "minari": {"h5py", "pillow", "pyarrow", "rich"},
+    "lczero": {"protobuf"},
+    "view": set[str](),
+}
+
+#: What needs the extras that are small enough to be installed here.
+NEEDS_THEM = """
+import gristmill.compat.lczero, gristmill.demos.minari, gristmill.envs
+import google.protobuf, gymnasium, h5py, PIL.Image, pyarrow
+gristmill.compat.lczero.DataLoaderConfig
+print("there")
+"""
+
+
+def test_the_extras_bring_what_they_are_named_for(empty: Path) -> None:
+    code = "import importlib.metadata as m; print(*m.requires('gristmill'), sep='\\n')"
+    lines = run(empty, "python", "-c", code).stdout.splitlines()
+    for extra, packages in EXTRAS.items():
+        own = [line for line in lines if re.search(rf"extra == ['\"]{extra}['\"]", line)]
+        assert {re.split(r"[^\w.-]", line)[0] for line in own} == packages, extra
+    code = "import importlib.metadata as m; print(*m.metadata('gristmill').get_all('Provides-Extra'))"
+    assert set(EXTRAS) <= set(run(empty, "python", "-c", code).stdout.split())
+
+
+def test_what_small_extras_bring_is_what_their_modules_need(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    wanted = f"{WHEEL}[envs,lczero,minari,view]"
+    pip = [f"{tmp_path}/venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", wanted]
+    subprocess.run(pip, check=True)
+    assert run(tmp_path, "python", "-c", NEEDS_THEM).stdout == "there\n"
+    assert "--addr" in run(tmp_path, "gristmill", "view", "--help").stdout
+
+
 def test_signals_reach_it(empty: Path) -> None:
     run(empty, "gristmill", "generate", "chess", "endless", "--games", 20, "--seed", 1)
     line = [f"{empty}/venv/bin/python", "-m", "gristmill", "feed", "endless", "--seed", "1"]

@@ -57,7 +57,7 @@ def lc0(
     Args:
         directory: one directory, several, or a mapping from directory to its weight. One tar will do, and a pattern of
             files or folders such as `games/2024-*` (looked for again every minute, without notices); `~` is the home
-            folder. URLs are not read yet.
+            folder, and a URL a folder of a bucket or server (docs/guide/buckets.md).
         pool: chunks (games) in each directory's window, which holds the newest ones.
         reservoir: frames in the shuffling reservoir; 0 for none.
         batch_size: rows per batch.

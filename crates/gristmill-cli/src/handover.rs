@@ -74,7 +74,7 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
             let joined = rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--input=")).map(Path::new);
             let mut named = given.chain(joined).peekable();
             let input = if named.peek().is_none() { first_place(rest) } else { None };
-            named.chain(input).any(|input| is_lines(input) || is_arrays(input) || holds_minari(input, DEPTH))
+            named.chain(input).any(|input| is_rows(input) || is_arrays(input) || holds_minari(input, DEPTH))
         }
         _ => false,
     }
@@ -86,9 +86,10 @@ fn is_of_games(word: &OsStr) -> bool {
     name.is_some_and(|name| OF_GAMES.contains(&name))
 }
 
-/// Whether a path is a table of JSON, a row in each line.
-fn is_lines(path: &Path) -> bool {
-    path.to_string_lossy().ends_with(".jsonl") && path.is_file()
+/// Whether a path is a table of rows that has no arrays: of JSON, a row in each line, or of Arrow.
+fn is_rows(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    [".jsonl", ".arrow", ".feather"].iter().any(|end| name.ends_with(end)) && path.is_file()
 }
 
 /// The words with the command first: options that every command has may stand before it.
@@ -306,7 +307,9 @@ mod tests {
         let (mine, other) = (root.path().join("mine.npz"), root.path().join("other.npz"));
         fs::write(&mine, b"PK observations.npy").unwrap();
         fs::write(&other, b"PK obs.npy").unwrap();
-        fs::write(empty.join("../door.hdf5"), b"").unwrap();
+        for name in ["door.hdf5", "frames.arrow", "frames.feather"] {
+            fs::write(root.path().join(name), b"").unwrap();
+        }
         let (mine, other, root_of) = (mine.display(), other.display(), root.path().display());
         let (set, empty) = (set.display(), empty.display());
         for text in [
@@ -325,6 +328,8 @@ mod tests {
             format!("inspect {mine}"),
             format!("pack --input {root_of}/door.hdf5 --output a"),
             format!("stats {root_of}/door.hdf5"),
+            format!("pack {root_of}/frames.arrow a"),
+            format!("pack --input={root_of}/frames.feather --output a"),
             format!("inspect {other} --fields obs=x"),
             format!("pack --input={other} --fields=obs=x --output a"),
             format!("pack --output a --input {set}"),

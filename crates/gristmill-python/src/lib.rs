@@ -62,7 +62,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{Loader, checksum_of, is_older, merge_states, saved_steps};
     #[pymodule_export]
-    use crate::looking::{examine, generate_2048, generate_chess, stats_of_paths, verify_paths};
+    use crate::looking::{examine, generate_2048, generate_chess, metric_families, stats_of_paths, verify_paths};
     #[pymodule_export]
     use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::runtime::seed;
+use gristmill_engine::sink::quantity::families;
 use gristmill_format::chess::Version;
 use gristmill_jobs::doctor::{DoctorOptions, StandIn, doctor};
 use gristmill_jobs::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
@@ -161,4 +162,10 @@ const LEVEL: u8 = 6;
 
 fn parsed<'a, T: Deserialize<'a>>(options: &'a str) -> Result<T, Fault> {
     serde_json::from_str(options).map_err(|e| PyValueError::new_err(e.to_string()).into())
+}
+
+/// Every family of metrics that a loader may export: series, type and help.
+#[pyfunction]
+pub(crate) fn metric_families() -> Vec<(String, &'static str, String)> {
+    families().into_iter().map(|one| (one.series, one.kind, one.help.into_owned())).collect()
 }

@@ -174,7 +174,7 @@ def pack(
             meanwhile. Or a table with the columns of `selection.to_arrow`: a `datasets.Dataset`, what has
             `__arrow_c_stream__` (pyarrow, Polars, DuckDB, pandas), a Parquet file. Or games of one's own: an
             iterable of structured arrays or of arrays by field, each a game or a pair of a game and its facts; or a
-            table with a row for each of theirs, `.npz`, `.jsonl` or Parquet.
+            table with a row for each of theirs, `.npz`, `.jsonl`, Parquet, or what gives Arrow.
         output: folder of the pack.
         layout: of 2048, form of the rows; by default 48 bytes, or that of the pack that is added to. Of games of one's
             own, the fields of a row, a structured dtype; by default those of the first game, or of the table.

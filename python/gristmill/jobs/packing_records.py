@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.demos.own.by_game import Tabled, tabled, tabled_file
 from gristmill.demos.own.episodes import fault
 from gristmill.demos.own.names import usual
 from gristmill.demos.own.parquet import of_parquet
+from gristmill.demos.own.recorded import SORTS, write_records
 from gristmill.demos.own.tables import Table, of_npz
 from gristmill.errors import ConfigError
 from gristmill.jobs.publish import beside, hidden_folder
@@ -69,6 +71,8 @@ def _write(source: Any, folder: str, options: Mapping[str, Any], progress: Calla
     games: Iterator[tuple[str, Game, Mapping[str, Any]]]
     if isinstance(source, Games):
         layout, about, games = _again(source, about)
+    elif (table := _of_frames(source)) is not None:
+        return write_records(table, folder, options, progress)
     elif isinstance(source, str | os.PathLike):
         layout, games = _of_file(os.path.expanduser(os.fspath(source)), layout, options["game"], about)
     else:
@@ -88,6 +92,13 @@ def _write(source: Any, folder: str, options: Mapping[str, Any], progress: Calla
     return count
 
 
+def _of_frames(source: Any) -> Tabled | None:
+    """What gives Arrow, or a Parquet file of frames as selections write it."""
+    if isinstance(source, str | os.PathLike):
+        return tabled_file(os.path.expanduser(os.fspath(source)))
+    return tabled(source)
+
+
 def _again(pack: Games, about: Mapping[str, Any]) -> tuple[Layout, dict[str, Any], Iterator[Any]]:
     """The games of a pack of records, with what it says of them."""
     if about:
@@ -95,8 +106,7 @@ def _again(pack: Games, about: Mapping[str, Any]) -> tuple[Layout, dict[str, Any
             "a pack of records says itself what it has; leave columns, facts, identity out", field="input"
         )
     said = json.loads(pack._compiled.schema() or "{}")
-    types = {"int": int, "real": float, "text": str}
-    facts = {name: types[sort] for name, sort in said["facts"]}
+    facts = {name: SORTS[sort] for name, sort in said["facts"]}
     columns = {name: f"{how}:{field}" for name, how, field in said["columns"]}
 
     def games() -> Iterator[tuple[str, Game, Mapping[str, Any]]]:

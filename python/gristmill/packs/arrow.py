@@ -110,6 +110,8 @@ class Frames:
             "fields": self._fields,
             "valuations": selection._compiled.valuations,
         }
+        if (said := selection._compiled.schema()) is not None:
+            about["schema"] = json.loads(said)
         self.schema = self._made(0, 0).schema.with_metadata({KEY: json.dumps(about).encode()})
 
     def batches(self) -> Iterator[Any]:
@@ -290,4 +292,4 @@ def _values(name: str, declared: str, values: Iterable[Any], path: str) -> Any:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
         message = f"column `{name}` is declared {declared or 'without a type'} and holds something else: {error}"
-        raise FormatError(message, kind="invalid", source=path) from error
+        raise FormatError(message, kind="corrupt", source=path) from error

@@ -39,5 +39,6 @@ mod status;
 mod stopping;
 mod streams;
 mod tars;
+mod traced;
 mod validator;
 mod versions;

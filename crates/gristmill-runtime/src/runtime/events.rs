@@ -1,5 +1,6 @@
 //! What happens -> a bounded log of structured events that people and other processes read.
-//! Adding never waits for a reader; the log never grows beyond its bounds, and nothing is ever decided by it.
+//! Adding never waits for a reader of the log; it never grows beyond its bounds, and nothing is ever decided by it. What
+//! subscribes to `tracing` gets each event, too, on the thread where it happens.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -73,6 +74,35 @@ impl Event {
     }
 }
 
+/// One event of `tracing`: its level has to be known where the program is compiled.
+macro_rules! traced {
+    ($level:ident, $event:expr) => {{
+        let Event { number, seconds, kind, stage, message, details, .. } = $event;
+        let details = if details.is_empty() { None } else { serde_json::to_string(details).ok() };
+        let (kind, stage, details) = (&**kind, stage.as_deref(), details.as_deref());
+        tracing::$level!(target: "gristmill", number, seconds, kind, stage, details, "{message}");
+    }};
+}
+
+impl Event {
+    /// Whether a subscriber of `tracing` wants an event of this level.
+    fn is_wanted(&self) -> bool {
+        match self.level {
+            Level::Info => tracing::enabled!(target: "gristmill", tracing::Level::INFO),
+            Level::Warning => tracing::enabled!(target: "gristmill", tracing::Level::WARN),
+            Level::Error => tracing::enabled!(target: "gristmill", tracing::Level::ERROR),
+        }
+    }
+
+    fn trace(&self) {
+        match self.level {
+            Level::Info => traced!(info, self),
+            Level::Warning => traced!(warn, self),
+            Level::Error => traced!(error, self),
+        }
+    }
+}
+
 fn bounded(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(at);
@@ -113,7 +143,13 @@ impl Events {
         if like.len() == KEPT {
             like.pop_front();
         }
+        let traced = event.is_wanted().then(|| event.clone());
         like.push_back(event);
+        // A subscriber may read the log.
+        drop(kept);
+        if let Some(event) = traced {
+            event.trace();
+        }
     }
 
     /// Number of the newest event; 0 before the first.

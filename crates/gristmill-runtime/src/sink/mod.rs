@@ -4,4 +4,5 @@ mod connection;
 pub mod desk;
 pub mod http;
 pub mod prometheus;
+pub mod quantity;
 pub mod token;

@@ -12,6 +12,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::quantity::{BAD_CHUNKS, BUILD, IO_ERRORS, IO_WAITING, Quantity, RANK, STALL, UPTIME, WAITED, WORLD_SIZE};
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct StageLabels {
     stage: String,
@@ -101,62 +103,6 @@ pub fn text(
     text
 }
 
-/// What a number is of, and how it is exported.
-#[derive(Debug, Clone, Copy)]
-struct Quantity {
-    name: &'static str,
-    unit: Option<&'static str>,
-    /// What a number is divided by.
-    scale: f64,
-}
-
-impl Quantity {
-    fn of(name: &'static str) -> Self {
-        let of = |name, unit, scale| Quantity { name, unit, scale };
-        match name {
-            "stored_bytes" => of("stored", Some("bytes"), 1.0),
-            "bytes_held" => of("held", Some("bytes"), 1.0),
-            "store_bytes" => of("store", Some("bytes"), 1.0),
-            "hanse_accepted_permille" => of("hanse_accepted", Some("ratio"), 1e3),
-            // A gauge must not be called as a counter is.
-            "chunks_total" => of("chunks_known", None, 1.0),
-            _ => match name.strip_suffix("_ns") {
-                Some(stem) => of(stem, Some("seconds"), 1e9),
-                None => of(name, None, 1.0),
-            },
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self.name {
-            "busy" => "Thread-seconds that were spent in the stage",
-            "consumer_wait" => "Seconds that the consumer waited for a batch",
-            "source_ingestion" => "Thread-seconds that new files took to be looked into",
-            "caching" => "Thread-seconds that the position cache took",
-            "stored" => "Bytes read, as they are stored",
-            "store" => "Bytes that came from the bucket or server",
-            "store_requests" => "Requests to the bucket or server, each counted once",
-            "store_retries" => "Tries of requests after the first",
-            "store_hedges" => "Second requests beside slow ones",
-            "store_failures" => "Requests that were given up",
-            "held" => "Bytes of files that are held for saved states",
-            "hanse_accepted" => "Share of the draws that Hanse sampling accepted",
-            "queue_waiting" => "Items that wait in the queue after the stage now",
-            "queue_capacity" => "Items that may wait in the queue after the stage",
-            "queue_put" => "Items that were put into the queue after the stage",
-            "queue_got" => "Items that were taken from the queue after the stage",
-            "queue_dropped" => "Items that the queue after the stage dropped",
-            "chunks_current" => "Chunks in the window of the pool",
-            "chunks_known" => "Chunks of all files of the pool",
-            "rows" => "Rows that the stage gave",
-            "batches" => "Batches that the stage gave",
-            "frames" => "Frames that the stage gave",
-            "chunks" => "Chunks that the stage gave",
-            _ => "As the guide of the live view says",
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Family {
     quantity: Quantity,
@@ -177,18 +123,13 @@ struct Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let mut build = encoder.encode_descriptor("build", "What runs", None, MetricType::Info)?;
+        let mut build = encoder.encode_descriptor(BUILD.0, BUILD.1, None, MetricType::Info)?;
         build.encode_info(&BuildLabels { version: env!("CARGO_PKG_VERSION").to_owned() })?;
         let Whole { uptime_seconds, rank, world_size } = self.whole;
         let seconds = Unit::Other("seconds".to_owned());
-        let uptime =
-            encoder.encode_descriptor("uptime", "Seconds since the start", Some(&seconds), MetricType::Gauge)?;
+        let uptime = encoder.encode_descriptor(UPTIME.0, UPTIME.1, Some(&seconds), MetricType::Gauge)?;
         ConstGauge::new(uptime_seconds).encode(uptime)?;
-        for (name, help, value) in [
-            ("rank", "Which of the ranks that share each batch this is", rank),
-            ("world_size", "How many ranks share each batch", world_size),
-            ("io_waiting", "Files that cannot be read now", self.waiting),
-        ] {
+        for ((name, help), value) in [(RANK, rank), (WORLD_SIZE, world_size), (IO_WAITING, self.waiting)] {
             ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder.encode_descriptor(
                 name,
                 help,
@@ -196,10 +137,7 @@ impl Collector for Snapshot {
                 MetricType::Gauge,
             )?)?;
         }
-        for (name, help, counts) in [
-            ("bad_chunks", "Chunks found bad since the start, by what is wrong with them", &self.bad_chunks),
-            ("io_errors", "Errors of reading files since the start, each try counted", &self.io_errors),
-        ] {
+        for ((name, help), counts) in [(BAD_CHUNKS, &self.bad_chunks), (IO_ERRORS, &self.io_errors)] {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (kind, count) in counts {
                 ConstCounter::new(*count).encode(family.encode_family(&KindLabels { kind: kind.clone() })?)?;
@@ -208,15 +146,13 @@ impl Collector for Snapshot {
         for family in self.families.values() {
             family.encode(&mut encoder)?;
         }
-        let help = "Share of the last second in which the consumer waited for a batch";
         let ratio = Unit::Other("ratio".to_owned());
-        let mut shares = encoder.encode_descriptor("stall", help, Some(&ratio), MetricType::Gauge)?;
+        let mut shares = encoder.encode_descriptor(STALL.0, STALL.1, Some(&ratio), MetricType::Gauge)?;
         for Stall { stage, kind, share, .. } in &self.stalls {
             let labels = StageLabels { stage: stage.clone(), kind: (*kind).to_owned() };
             ConstGauge::new(*share).encode(shares.encode_family(&labels)?)?;
         }
-        let help = "Seconds that the consumer took for itself (cause trainer), or waited for what a batch lacked";
-        let mut waited = encoder.encode_descriptor("waited", help, Some(&seconds), MetricType::Counter)?;
+        let mut waited = encoder.encode_descriptor(WAITED.0, WAITED.1, Some(&seconds), MetricType::Counter)?;
         for Stall { stage, kind, seconds, .. } in &self.stalls {
             for (cause, seconds) in seconds {
                 let (stage, kind, cause) = (stage.clone(), (*kind).to_owned(), cause.clone());
@@ -229,10 +165,10 @@ impl Collector for Snapshot {
 
 impl Family {
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let Quantity { name, unit, scale } = self.quantity;
+        let Quantity { name, unit, scale, ref help } = self.quantity;
         let unit = unit.map(|unit| Unit::Other(unit.to_owned()));
         let kind = if self.grows { MetricType::Counter } else { MetricType::Gauge };
-        let mut metrics = encoder.encode_descriptor(name, self.quantity.help(), unit.as_ref(), kind)?;
+        let mut metrics = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for (labels, value) in &self.values {
             let metric = metrics.encode_family(labels)?;
             let divided = *value as f64 / scale;

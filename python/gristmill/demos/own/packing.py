@@ -17,8 +17,9 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.own.arrays import ArrayDemos, from_arrays
+from gristmill.demos.own.by_game import Tabled, tabled, tabled_file
 from gristmill.demos.own.opening import is_own
-from gristmill.demos.own.tabled import Tabled, add_game, tabled, tabled_file
+from gristmill.demos.own.tabled import add_game
 from gristmill.demos.own.tabled import write as write_table
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos

@@ -7,15 +7,13 @@ names of the columns say what the frames are, since schema metadata do not outli
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import compressobj
 
 import numpy as np
@@ -23,18 +21,13 @@ import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.chess import V6, V7
-from gristmill.demos.minari.catalogue import DAMAGE
 from gristmill.demos.own.arrays import from_arrays
-from gristmill.demos.own.episodes import fault
+from gristmill.demos.own.by_game import GAME, Game, Tabled, by_game
 from gristmill.demos.own.names import usual
-from gristmill.demos.own.parquet import array_of
+from gristmill.demos.own.recorded import said_of_records, write_records
 from gristmill.errors import ConfigError
-from gristmill.options.optional import optional
 from gristmill.packs.arrow import FRAME, KEY
 from gristmill.records.layout import Layout
-
-#: Columns that say of which game a row is, the first that is there.
-_GAME = ("game_id", "episode_index", "episode_id")
 
 #: Fields by which a table is one of demonstrations.
 _TELLING = ("obs", "acts", "next_obs", "rews")
@@ -47,85 +40,23 @@ _BOARD = np.dtype(
     ]
 )
 
-#: Frames in memory at a time, and bytes of arrays in one file on the way.
-_BATCH, _PART = 1 << 14, 1 << 28
-
-
-@dataclass
-class Tabled:
-    """A table of frames: its schema, its record batches, and where it is from, for people."""
-
-    path: str
-    schema: Any
-    batches: Iterator[Any]
-
-
-class Game(NamedTuple):
-    """The rows of one game: its id, a structured array of its frames, and what the table says of the game."""
-
-    id: int
-    frames: npt.NDArray[Any]
-    facts: dict[str, int]
-
-
-def tabled(source: Any) -> Tabled | None:
-    """What gives Arrow as a table of frames; `None` for anything else.
-
-    Raises:
-        ConfigError: several splits of a data set of Hugging Face.
-        MissingPackageError: pyarrow is not installed.
-    """
-    if type(source).__module__.split(".")[0] == "datasets" and hasattr(source, "with_format"):
-        if hasattr(source, "keys"):
-            says = f"splits {', '.join(map(str, source.keys()))}; pack one of them"
-            raise ConfigError(f"`input`: {type(source).__name__}: {says}", field="input")
-        schema = source.features.arrow_schema
-        tables = source.with_format("arrow").iter(batch_size=_BATCH)
-        batches = (batch for table in tables for batch in table.to_batches())
-        return Tabled(type(source).__name__, schema, batches)
-    if not hasattr(source, "__arrow_c_stream__"):
-        return None
-    reader = optional("pyarrow", "arrow").RecordBatchReader.from_stream(source)
-    return Tabled(type(source).__name__, reader.schema, reader)
-
-
-def tabled_file(path: str) -> Tabled | None:
-    """A Parquet file of frames; `None` for any other file.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
-        FormatError: the file is damaged.
-        OSError: it cannot be read.
-    """
-    if not path.endswith(".parquet") or not os.path.isfile(path):
-        return None
-    pa, parquet = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
-    with open(path, "rb"):
-        pass
-    try:
-        file = parquet.ParquetFile(path)
-    except (pa.ArrowException, *DAMAGE) as error:
-        raise fault(path, "corrupt", f"Parquet: {error}") from error
-    if not {FRAME, _GAME[0]} <= set(file.schema_arrow.names):
-        return None
-    return Tabled(path, file.schema_arrow, _whole_batches(path, file, pa.ArrowException))
-
-
-def _whole_batches(path: str, file: Any, damaged: type[Exception]) -> Iterator[Any]:
-    try:
-        yield from file.iter_batches(batch_size=_BATCH)
-    except (damaged, *DAMAGE) as error:
-        raise fault(path, "corrupt", f"Parquet: {error}") from error
+#: Bytes of arrays in one file on the way.
+_PART = 1 << 28
 
 
 def write(table: Tabled, folder: Path) -> bool:
     """Writes the games of a table to files in `folder`; whether they are rows of 2048, else games to pack.
+
+    What has no columns of frames that are known is of a game of one's own.
 
     Raises:
         ConfigError: a column is missing, or rows of a game are: not whole, not together, not in order.
         FormatError: a value that the field of a record cannot hold.
     """
     names = set(table.schema.names)
+    if said_of_records(table):
+        write_records(table, folder, {})
+        return False
     steps = Layout(_gristmill.g2048_layouts()[0])
     if {"frames", "first_frame"} <= names and FRAME not in names:
         raise ConfigError(f"`input`: {table.path}: a table of games; a pack is made of their frames", field="input")
@@ -133,25 +64,28 @@ def write(table: Tabled, folder: Path) -> bool:
         columns = {name: _column_of(name, names) for name in layout.names}
         # What the longer records of chess have alone is no sign of them.
         if set(columns.values()) <= names:
-            made(_by_game(table, columns, layout.dtype), folder, table)
+            made(by_game(table, columns, layout.dtype), folder, table)
             return made is _rows
     fields = {_field_of(name): name for name in table.schema.names if name != FRAME and not name.startswith("game_")}
-    fields = {field: name for field, name in fields.items() if name not in _GAME}
-    if not any((usual(field) or "").split(".")[0] in _TELLING for field in fields):
-        raise ConfigError(f"`input`: {table.path}: {_lacking(table.schema.names, steps)}", field="input")
-    _trajectories(_by_game(table, fields, None), folder, table)
+    fields = {field: name for field, name in fields.items() if name not in GAME}
+    if any((usual(field) or "").split(".")[0] in _TELLING for field in fields):
+        _trajectories(by_game(table, fields, None), folder, table)
+        return False
+    if (lacking := _lacking(table.schema.names, steps)) is not None:
+        raise ConfigError(f"`input`: {table.path}: {lacking}", field="input")
+    write_records(table, folder, {})
     return False
 
 
-def _lacking(names: list[str], steps: Layout) -> str:
-    """Why the columns are those of no frames."""
+def _lacking(names: list[str], steps: Layout) -> str | None:
+    """Which column records of a game that is known lack; none where the columns are of no such game."""
     if "game_highest_tile" in names or "run_id" in names:
         lacking = [name for name in steps.names if name not in names]
         return f"rows of 2048 without the column `{lacking[0]}`; a pack has rows of the form `steps`, with all of them"
     if "game_input_format" in names or "probabilities" in names:
         lacking = [name for name in V6.names if name not in names]
         return f"games of chess without the column `{lacking[0]}`; a pack has whole records"
-    return f"no column is a field of frames: neither records of a game nor one of {', '.join(_TELLING)}"
+    return None
 
 
 def _column_of(field: str, names: set[str]) -> str:
@@ -161,74 +95,6 @@ def _column_of(field: str, names: set[str]) -> str:
 def _field_of(column: str) -> str:
     inner = column.removeprefix("field_")
     return inner if inner == FRAME or inner.startswith(("game_", "field_")) else column
-
-
-def _by_game(table: Tabled, fields: dict[str, str], dtype: np.dtype[Any] | None) -> Iterator[Game]:
-    """The games of a table in their order, each with all of its frames."""
-    names = table.schema.names
-    key = next((name for name in _GAME if name in names), None)
-    if key is None:
-        says = f"no column says of which game a row is; expected one of {', '.join(_GAME)}"
-        raise ConfigError(f"`input`: {table.path}: {says}", field="input")
-    known = ("game_frames", "game_steps", "game_seed", "game_max_score", "game_highest_tile", "game_terminated")
-    beside = [name for name in (FRAME, *known) if name in names]
-    seen: set[int] = set()
-    parts: list[dict[str, npt.NDArray[Any]]] = []
-    at: int | None = None
-    for batch in table.batches:
-        found = {name: array_of(table.path, name, batch.column(name)) for name in (key, *beside)}
-        read = {field: array_of(table.path, name, batch.column(name)) for field, name in fields.items()}
-        ids = found[key]
-        ends = [*(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
-        start = 0
-        for end in ends if len(ids) else []:
-            if at is not None and ids[start] != at:
-                yield _game(table, at, parts, dtype, list(fields))
-                seen.add(at)
-                parts = []
-            at = int(ids[start])
-            if at in seen:
-                raise _unordered(table, key, at, "are not together")
-            part = {name: values[start:end] for name, values in found.items()}
-            # Fields may be called like columns beside them.
-            parts.append(part | {f"={field}": values[start:end] for field, values in read.items()})
-            start = end
-    if at is None:
-        raise ConfigError(f"`input`: {table.path}: it has no row", field="input")
-    yield _game(table, at, parts, dtype, list(fields))
-
-
-def _game(
-    table: Tabled, at: int, parts: list[dict[str, npt.NDArray[Any]]], dtype: np.dtype[Any] | None, fields: list[str]
-) -> Game:
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    facts = {name: int(columns[name][0]) for name in columns if name.startswith("game_")}
-    whole = facts.get("game_frames", facts.get("game_steps"))
-    frames = columns.get(FRAME)
-    if frames is not None and np.any(np.diff(frames) <= 0):
-        raise _unordered(table, "game", at, "are not in order")
-    count = len(columns[f"={fields[0]}"])
-    if whole is not None and whole != count:
-        raise _unordered(table, "game", at, f"are {count} together and there are {whole}: a pack holds whole games")
-    if dtype is None:
-        dtype = np.dtype([(one, columns[f"={one}"].dtype, columns[f"={one}"].shape[1:]) for one in fields])
-    records = np.zeros(count, dtype)
-    for field in fields:
-        values = columns[f"={field}"]
-        if values.shape != records[field].shape:
-            says = f"expected values of shape {records.dtype[field].shape}, found {values.shape[1:]}"
-            raise fault(table.path, "invalid", says, field)
-        with np.errstate(invalid="ignore", over="ignore"):
-            records[field] = values
-        floats = values.dtype.kind == "f"
-        if values.dtype != records[field].dtype and not np.array_equal(records[field], values, equal_nan=floats):
-            raise fault(table.path, "out_of_range", f"values of game {at} do not fit {records[field].dtype}", field)
-    return Game(at, records, facts)
-
-
-def _unordered(table: Tabled, key: str, at: int, what: str) -> ConfigError:
-    says = f"rows of `{key}` {at} {what}; sort the table by {_GAME[0]} and {FRAME}"
-    return ConfigError(f"`input`: {table.path}: {says}", field="input")
 
 
 def add_game(file: tarfile.TarFile, name: str, plies: npt.NDArray[Any]) -> None:
