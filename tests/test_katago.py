@@ -75,6 +75,18 @@ def test_a_pack_has_every_row_as_it_was(pack: gm.Games, made: tuple[Path, Member
     assert pack.duplicates().different == 3
 
 
+def test_a_pack_of_one_shard_is_of_the_same_rows_and_grows(made: tuple[Path, Members], tmp_path: Path) -> None:
+    folder, arrays = made
+    gm.pack(folder / "data0.npz", tmp_path / "pack")
+    one = gm.open(tmp_path / "pack", expect=gm.Games)
+    assert (one.kind, one.num_frames) == ("katago", 300)
+    gm.pack(folder, tmp_path / "pack", existing="append")
+    grown = gm.open(tmp_path / "pack", expect=gm.Games)
+    assert grown.num_frames == 341
+    newest = grown[grown.num_frames - 41 :].encode(np.arange(41), encoder=gm.Fields(["globalInputNC"]))
+    np.testing.assert_array_equal(np.asarray(newest["globalInputNC"]), arrays["globalInputNC"][300:])
+
+
 @pytest.mark.parametrize("edge", [19, 9])
 def test_all_images_are_those_of_numpy(tmp_path: Path, edge: int) -> None:
     arrays = joined(write_shards(tmp_path / "in", [130, 60], edge=edge))

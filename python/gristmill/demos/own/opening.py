@@ -19,7 +19,7 @@ from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
-from gristmill.demos.own.tables import Table, of_npy_folder, of_npz, of_pickle
+from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import published_folder
 
@@ -172,11 +172,7 @@ def _inside(folder: str) -> tuple[list[str], list[str]]:
 def _are_rows(folder: str, names: list[str]) -> bool:
     """Whether the first `.npz` in a folder is a shard of KataGo, whose rows are no demonstrations."""
     first = next((name for name in names if _kind(name) == "npz"), None)
-    try:
-        with zipfile.ZipFile(os.path.join(folder, first or "")) as file:
-            return "binaryInputNCHWPacked.npy" in file.namelist()
-    except (OSError, zipfile.BadZipFile, ValueError):
-        return False
+    return first is not None and is_shard(os.path.join(folder, first))
 
 
 def _kind(path: str) -> str | None:
