@@ -177,6 +177,11 @@ mod tests {
         assert_eq!(out, big);
         let e = npz.read("b", big.len() - 1, &mut out).unwrap_err();
         assert_eq!((e.kind(), e.place().member.as_deref()), (Kind::TooLarge, Some("b.npy")));
+        npz.head("b", 10, &mut out).unwrap();
+        assert_eq!(out, [7; 10]);
+        npz.head("a", 10, &mut out).unwrap();
+        assert_eq!(out, b"abc");
+        assert_eq!(npz.head("c", 1, &mut out).unwrap_err().kind(), Kind::Missing);
         assert!(npz.read("c", 1, &mut out).unwrap_err().detail().contains("`a`, `b`"));
     }
 
