@@ -8,7 +8,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 
 use super::form::{Axes, GLOBALS, MEMBERS, MOST_EDGE, MOST_ROW, PLANES, POLICY, SCORES, TARGETS, VALUES};
-use super::turn::{Cells, IMAGES, Turns};
+use super::turn::{IMAGES, Room, Turns};
 
 /// The tensor that says in which image a row is: where it is named, one is drawn for each row.
 pub const SYMMETRY: &str = "symmetry";
@@ -313,13 +313,13 @@ impl Encoder for RowEncoder {
     }
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
-        let mut cells: Cells = [0; MOST_EDGE * MOST_EDGE + 8];
+        let mut room = Room::default();
         for ((output, spec), out) in self.outputs.iter().zip(&self.specs).zip(out.iter_mut()) {
             for (row, out) in rows.iter().zip(out.chunks_exact_mut(spec.row_bytes().max(1))) {
                 let s = if self.draws { (row.bits % IMAGES as u64) as usize } else { 0 };
                 let turn = (s, &self.turns);
                 match row.record.get(output.at.clone()) {
-                    Some(member) => output.row(turn, spec.dtype, member, out, &mut cells),
+                    Some(member) => output.row(turn, spec.dtype, member, out, &mut room),
                     None => {
                         let detail = format!("a record of {} bytes", row.record.len());
                         return Err(Error::new(Kind::WrongSize, detail).in_frame(row.provenance.frame as usize));
@@ -333,16 +333,16 @@ impl Encoder for RowEncoder {
 
 impl Output {
     /// The numbers of a row in image `s`.
-    fn row(&self, (s, turns): (usize, &Turns), dtype: Scalar, member: &[u8], out: &mut [u8], cells: &mut Cells) {
+    fn row(&self, (s, turns): (usize, &Turns), dtype: Scalar, member: &[u8], out: &mut [u8], room: &mut Room) {
         let (size, made) = (member.len() / self.many.max(1), out.len() / self.many.max(1));
         let planes = member.chunks_exact(size.max(1)).zip(out.chunks_exact_mut(made.max(1)));
         match (self.make, self.axes) {
             (Make::Symmetry, _) => out.fill(s as u8),
             (Make::Planes, _) => {
                 for (plane, out) in planes {
-                    turns.spread(s, plane, cells);
+                    let cells = turns.spread(s, plane, room);
                     if dtype == Scalar::U8 {
-                        out.copy_from_slice(&cells[..out.len()]);
+                        out.copy_from_slice(cells);
                     } else {
                         numbers(out, cells.iter().map(|cell| f32::from(*cell)));
                     }
@@ -367,7 +367,7 @@ impl Output {
             }
             (Make::Same, Axes::Whole) => out.copy_from_slice(member),
             (Make::Same, _) if s == 0 => out.copy_from_slice(member),
-            (Make::Same, Axes::Packed) => planes.for_each(|(bits, out)| turns.bits(s, bits, out)),
+            (Make::Same, Axes::Packed) => planes.for_each(|(bits, out)| turns.bits(s, bits, room, out)),
             (Make::Same, Axes::Points | Axes::Moves) => {
                 planes.for_each(|(elements, out)| turns.elements(s, self.unit, elements, out));
             }

@@ -6,8 +6,21 @@ use super::form::MOST_EDGE;
 /// How many images there are.
 pub const IMAGES: usize = 8;
 
-/// A point for each of a frame, and what fills the last byte of its bits.
-pub type Cells = [u8; MOST_EDGE * MOST_EDGE + 8];
+/// A byte for each point of a frame, and what fills the last byte of its bits.
+type Cells = [u8; MOST_EDGE * MOST_EDGE + 8];
+
+/// Room for a plane, which is used again for the next.
+#[derive(Debug)]
+pub struct Room {
+    plain: Cells,
+    turned: Cells,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room { plain: [0; MOST_EDGE * MOST_EDGE + 8], turned: [0; MOST_EDGE * MOST_EDGE + 8] }
+    }
+}
 
 /// The bits of each byte as bytes, the highest first.
 const SPREAD: [[u8; 8]; 256] = {
@@ -52,22 +65,24 @@ impl Turns {
     }
 
     /// The bits of a plane in image `s`, a byte for each point.
-    pub fn spread(&self, s: usize, bits: &[u8], out: &mut Cells) {
-        let mut plain: Cells = [0; MOST_EDGE * MOST_EDGE + 8];
-        for (eight, byte) in plain.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
+    pub fn spread<'a>(&self, s: usize, bits: &[u8], room: &'a mut Room) -> &'a [u8] {
+        for (eight, byte) in room.plain.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
             *eight = SPREAD[usize::from(*byte)];
         }
-        for (cell, from) in out.iter_mut().zip(self.from(s)) {
-            *cell = plain[usize::from(*from)];
+        let from = self.from(s);
+        for (cell, from) in room.turned.iter_mut().zip(from) {
+            *cell = room.plain[usize::from(*from)];
         }
+        &room.turned[..from.len()]
     }
 
     /// The bits of a plane in image `s`.
-    pub fn bits(&self, s: usize, bits: &[u8], out: &mut [u8]) {
-        let mut cells: Cells = [0; MOST_EDGE * MOST_EDGE + 8];
-        self.spread(s, bits, &mut cells);
-        for (byte, eight) in out.iter_mut().zip(cells.as_chunks::<8>().0) {
-            *byte = eight.iter().fold(0, |byte, bit| byte << 1 | bit);
+    pub fn bits(&self, s: usize, bits: &[u8], room: &mut Room, out: &mut [u8]) {
+        let points = self.spread(s, bits, room).len();
+        room.turned[points..points.next_multiple_of(8)].fill(0);
+        for (byte, eight) in out.iter_mut().zip(room.turned.as_chunks::<8>().0) {
+            // Multiplied, each of the eight bytes is shifted to a bit of its own in the highest byte.
+            *byte = (u64::from_be_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
         }
     }
 
