@@ -27,7 +27,7 @@ EDGE = 19
 
 
 def shard(rows: int, seed: int) -> dict[str, Any]:
-    """Rows that compress about as those of self-play do: stones in groups, few moves with visits."""
+    """Rows that compress a little better than those of self-play: 726 bytes each, where 102 400 of those took 88 MB."""
     rng = np.random.default_rng(seed)
     planes = np.zeros((rows, 22, EDGE, EDGE), np.uint8)
     planes[:, 0] = 1
@@ -36,17 +36,19 @@ def shard(rows: int, seed: int) -> dict[str, Any]:
     planes[:, 3:6] = (rng.integers(1, 4, (rows, 1, EDGE, EDGE)) == np.arange(1, 4)[:, None, None]) & (stones > 0)[
         :, None
     ]
+    planes[:, 9:18] = rng.random((rows, 9, EDGE, EDGE)) < 0.03
     visits = np.zeros((rows, 2, EDGE * EDGE + 1), np.int16)
     moves = rng.integers(0, EDGE * EDGE + 1, (rows, 2, 20))
     np.put_along_axis(visits, moves, rng.integers(1, 300, (rows, 2, 20)).astype(np.int16), axis=2)
     values = np.repeat(rng.integers(-1, 2, (rows, 5, EDGE, 1)), EDGE, axis=3).astype(np.int8)
     scores = np.zeros((rows, 842), np.int8)
-    scores[np.arange(rows), rng.integers(0, 842, rows)] = 100
+    places = rng.integers(0, 800, (rows, 1)) + np.arange(40)
+    np.put_along_axis(scores, places, rng.integers(0, 6, (rows, 40)).astype(np.int8), axis=1)
     return {
         "binaryInputNCHWPacked": np.packbits(planes.reshape(rows, 22, -1), axis=2),
         "globalInputNC": rng.integers(0, 2, (rows, 19)).astype(np.float32),
         "policyTargetsNCMove": visits,
-        "globalTargetsNC": rng.integers(-9, 10, (rows, 64)).astype(np.float32) / 8,
+        "globalTargetsNC": rng.standard_normal((rows, 64)).astype(np.float32),
         "scoreDistrN": scores,
         "valueTargetsNCHW": values,
     }
