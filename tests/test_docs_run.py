@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from buckets import FaultServer, built
 from demo_files import write_dm_control
+from katago_shards import write_shards
 
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
@@ -89,8 +90,17 @@ def buckets(names: dict[str, Any]) -> None:
     gm.stores.cache("twins")
 
 
+def shards(names: dict[str, Any]) -> None:
+    """What the page calls `shards/`."""
+    write_shards(Path("shards"), [700, 0, 341])
+
+
 #: What a page takes for granted: files of names that it uses, and names.
-PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {"buckets.md": buckets, "demonstrations.md": demonstrations}
+PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "buckets.md": buckets,
+    "demonstrations.md": demonstrations,
+    "katago.md": shards,
+}
 
 
 @contextmanager

@@ -9,6 +9,8 @@ mod bullets;
 mod demo;
 #[path = "g2048.rs"]
 mod g2048;
+#[path = "katago.rs"]
+mod katago_rows;
 #[path = "packs.rs"]
 mod packs;
 #[path = "pgn.rs"]
@@ -39,6 +41,7 @@ use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 pub use bullets::bullet;
 pub use demo::{npz, shard};
 pub use g2048::{log_line, rows, sidecar, tokenizer};
+pub use katago_rows::katago;
 pub use packs::{chunks, marks, packed, trajectory, weights};
 pub use pgns::pgn;
 pub use pickles::pickle;

@@ -81,6 +81,7 @@ from gristmill.packs.rows import Rows
 from gristmill.packs.selection import Split, ThreeWaySplit
 from gristmill.packs.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 from gristmill.packs.trajectories import Fields, Trajectories
+from gristmill.packs.window import newest_rows
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
 from gristmill.records.writing import Writer, symmetric
@@ -174,6 +175,7 @@ __all__ = [
     "load_wds_datasets",
     "merge",
     "merge_states",
+    "newest_rows",
     "open",
     "pack",
     "pairs",

@@ -10,6 +10,7 @@ mod demonstrations;
 mod demos;
 mod doctor;
 mod feed;
+mod katago;
 mod kept;
 mod kills;
 mod looking;

@@ -20,9 +20,11 @@ use crate::demo::source::DemoFile;
 use crate::demo::whole::{Opened, opened, whole};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
+use crate::katago::pack::{self as packed_shards, PackedShards};
+use crate::katago::shard::{self, Shard, is_shard as is_rows};
 use crate::records::RecordFile;
 use crate::records::pack::{self as packed_records, PackedRecords};
-use crate::{bullet, chess, demo, g2048, records};
+use crate::{bullet, chess, demo, g2048, katago, records};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -49,6 +51,8 @@ pub enum Format {
     Bullet,
     /// Records of any game: `.records`.
     Records,
+    /// Training rows of KataGo: an `.npz`, told by its members.
+    KataGo,
 }
 
 struct Row {
@@ -61,7 +65,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     Row {
         format: Format::G2048Log,
         kind: Some(g2048::KIND),
@@ -134,6 +138,14 @@ const ROWS: [Row; 9] = [
         magic: bullet::board::begins,
         open: |key, from| Ok(Arc::new(BoardFile::open(key, from)?)),
     },
+    Row {
+        format: Format::KataGo,
+        kind: Some(katago::KIND),
+        access: Access::Solid,
+        extensions: &[],
+        magic: |_| false,
+        open: |key, from| Ok(Arc::new(Shard::open(key, from)?)),
+    },
 ];
 
 /// The row of a format.
@@ -145,8 +157,11 @@ fn row(format: Format) -> Option<&'static Row> {
 type ReadWhole = fn(&str, Vec<u8>, usize) -> Result<Whole>;
 
 /// How the formats are read whose rows say that they are solid.
-const WHOLE: [(Format, ReadWhole); 2] =
-    [(Format::Demonstrations, demonstrations_or_games), (Format::PackedPgn, pgn::whole)];
+const WHOLE: [(Format, ReadWhole); 3] = [
+    (Format::Demonstrations, demonstrations_or_games),
+    (Format::PackedPgn, pgn::whole),
+    (Format::KataGo, shard::whole),
+];
 
 /// A file of these names is demonstrations, or a tar that was compressed as a whole: then of what its members are.
 fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {
@@ -162,11 +177,12 @@ fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Who
 type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
 
 /// What chunk files may say that they hold, and how that is opened.
-const PACKINGS: [(chunks::Codec, OpenPacked); 4] = [
+const PACKINGS: [(chunks::Codec, OpenPacked); 5] = [
     (packed_chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
     (packed_demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
     (packed_boards::CODEC, |key, index| Ok(Arc::new(PackedBoards::new(key, index)?))),
     (packed_records::CODEC, |key, index| Ok(Arc::new(PackedRecords::new(key, index)?))),
+    (packed_shards::CODEC, |key, index| Ok(Arc::new(PackedShards::new(key, index)?))),
 ];
 
 /// The chunks of a chunk file, by what they are.
@@ -213,15 +229,16 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     Ok(row.map(|r| r.format))
 }
 
-/// Tells the format of a single file: as [`detect`], and what is in it has a say. Members decide what a tar is, and reading
-/// what the packing of a solid file is.
+/// Tells the format of a single file: as [`detect`], and what is in it has a say. Members decide what a tar or an `.npz` is, and
+/// reading what the packing of a solid file is.
 ///
 /// Errors: as [`detect`]; `Io`.
 pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
     let base = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let named = |row: &&Row| row.access == Access::Solid && row.extensions.iter().any(|e| base.ends_with(e));
     if let Some(row) = ROWS.iter().find(named).filter(|_| !base.starts_with('.')) {
-        return Ok(Some(row.format));
+        let rows = base.ends_with(shard::ENDING) && is_rows(from)?;
+        return Ok(Some(if rows { Format::KataGo } else { row.format }));
     }
     let mut head = Vec::new();
     let len = from.len()?.min(HEAD as u64);

@@ -9,6 +9,7 @@ pub mod chess;
 pub mod demo;
 pub mod detect;
 pub mod g2048;
+pub mod katago;
 pub mod records;
 
 pub use gristmill_bytes::{Error, Kind, Place, Result, container, encode, error, head, layout, source, weigh};

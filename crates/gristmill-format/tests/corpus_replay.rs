@@ -12,7 +12,6 @@ mod fuzz_bodies;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::chess::syzygy::{Material, TableKind};
@@ -22,10 +21,6 @@ use gristmill_format::container::gzip::compress;
 use gristmill_format::container::marks::{Mark, Origin};
 use gristmill_format::container::sums;
 use gristmill_format::container::tar::TarWriter;
-use gristmill_format::demo::pack::{About, Trajectory, pack};
-use gristmill_format::demo::trajectory::{End, layout};
-use gristmill_format::demo::value::Extra;
-use gristmill_format::layout::Scalar;
 
 fn corpus(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -42,27 +37,6 @@ fn replay(target: &str, body: fn(&[u8])) {
     }
 }
 
-/// A packed trajectory whose observations have this shape; those that have planes are stacks.
-fn trajectory_of(shape: &[usize]) -> Vec<u8> {
-    let fields = [("obs", Scalar::U8, shape), ("next_obs", Scalar::U8, shape), ("rews", Scalar::F64, &[])];
-    let layout = Arc::new(layout(fields.into_iter()).unwrap());
-    let plane = shape[1..].iter().product::<usize>();
-    let mut records = vec![0; 9 * layout.size()];
-    for (frame, record) in records.chunks_exact_mut(layout.size()).enumerate() {
-        for (next, field) in layout.fields()[..2].iter().enumerate() {
-            let value = &mut record[field.offset..][..field.bytes()];
-            value.iter_mut().enumerate().for_each(|(i, b)| *b = (7 * (frame + next + i / plane) + i % plane) as u8);
-        }
-    }
-    let facts = vec![("env_name".to_owned(), "Corridor-v0".to_owned())];
-    let about = About { layout, form: "demo.shard".to_owned(), facts, metadata: None };
-    let extras = [("infos".to_owned(), vec![(0, Extra::Json("{}".to_owned())), (8, Extra::Text("end".to_owned()))])];
-    let mut out = Vec::new();
-    let end = End::Terminated;
-    pack(&Trajectory { about: &about, records: &records, extras: &extras.into(), end }, &mut out).unwrap();
-    out
-}
-
 #[test]
 fn gzip_chunk() {
     replay("gzip_chunk", fuzz_bodies::gzip_chunk);
@@ -71,6 +45,11 @@ fn gzip_chunk() {
 #[test]
 fn bullet() {
     replay("bullet", fuzz_bodies::bullet);
+}
+
+#[test]
+fn katago() {
+    replay("katago", fuzz_bodies::katago);
 }
 
 #[test]
@@ -294,6 +273,7 @@ fn write_seeds() {
         fs::create_dir_all(corpus(target)).unwrap();
         fs::write(corpus(target).join(name), bytes).unwrap();
     };
+    crate::katago::seeds().iter().for_each(|(name, bytes)| put("katago", name, bytes));
     crate::records::seeds().iter().for_each(|(name, bytes)| put("records", name, bytes));
     let v6 = compress(6, &game(6, 8356, 2)).unwrap();
     put("gzip_chunk", "v6-two-frames.gz", &v6);
@@ -351,7 +331,7 @@ fn write_seeds() {
     }
 
     for (name, shape) in [("stacks", vec![4, 6, 12]), ("values", vec![3])] {
-        let bytes = trajectory_of(&shape);
+        let bytes = crate::packed_trajectories::trajectory_of(&shape);
         put("trajectory", name, &bytes);
         put("trajectory", &format!("{name}-cut"), &bytes[..bytes.len() - 9]);
     }

@@ -22,6 +22,8 @@ mod demo_shards;
 mod demo_vectors;
 mod g2048;
 mod g2048_encode;
+mod katago;
+mod packed_trajectories;
 mod pickle_vectors;
 mod records;
 mod source_conformance;

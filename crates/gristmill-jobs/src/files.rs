@@ -13,10 +13,12 @@ use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::{self, Store};
 use gristmill_format::chess::pgn::source::PgnFile;
 use gristmill_format::demo::source::DemoFile;
-use gristmill_format::source::ChunkSource;
+use gristmill_format::katago::shard::{MAX_BYTES, Shard};
+use gristmill_format::source::{ChunkSource, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
 
 use crate::kinds;
+use crate::reread::Reread;
 use crate::unpacked::unpacked;
 use crate::work::Opened;
 
@@ -218,6 +220,15 @@ pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool)
                 let games = PgnFile::open(key, &plain)?.noting(fault);
                 bytes = Arc::new(plain);
                 (Arc::new(games), None)
+            }
+            detect::Format::KataGo => {
+                // A folder has thousands of them: rows are read when they are wanted, and not kept.
+                let mut stored = Vec::new();
+                read_span(bytes.as_ref(), Span::WHOLE, MAX_BYTES as u64, &mut stored)?;
+                let shard = Shard::heads(key, &stored, MAX_BYTES)?;
+                let len = shard.rows() as u64 * shard.form().layout().size() as u64;
+                bytes = Arc::new(Reread::new(format, key, bytes, (len, MAX_BYTES)));
+                (Arc::new(shard), None)
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
         };

@@ -36,6 +36,7 @@ mod files;
 mod in_order;
 mod kinds;
 mod npy;
+mod reread;
 mod sidecar;
 mod unpacked;
 mod work;

@@ -17,7 +17,7 @@ from gristmill.demos.own.episodes import fault
 from gristmill.demos.own.names import usual
 from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.recorded import SORTS, write_records
-from gristmill.demos.own.tables import Table, of_npz
+from gristmill.demos.own.tables import Table, is_shard, of_npz
 from gristmill.errors import ConfigError
 from gristmill.jobs.publish import beside, hidden_folder
 from gristmill.packs.games import Games
@@ -38,7 +38,7 @@ _ENDINGS = (".npz", ".jsonl", ".parquet")
 
 def is_table(path: str) -> bool:
     """Whether a file is a table of records: by its ending, where its columns are not those of other data."""
-    if not path.endswith(_ENDINGS) or not os.path.isfile(path):
+    if not path.endswith(_ENDINGS) or not os.path.isfile(path) or is_shard(path):
         return False
     if path.endswith(".jsonl"):
         return True

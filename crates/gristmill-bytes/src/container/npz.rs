@@ -55,18 +55,35 @@ impl<'a> Npz<'a> {
         &self.names
     }
 
+    /// Inflates at most the first `most` bytes of the `.npy` file of an array into `out`, replacing what was there: its header.
+    /// Whether they have their checksum, only all of them say.
+    ///
+    /// Errors: as [`Npz::read`].
+    pub fn head(&self, name: &str, most: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.member(name, out, |at, method, out| self.inflate(at, method, (most, false), out))
+    }
+
     /// Inflates the `.npy` file of an array into `out`, replacing what was there.
     ///
     /// Errors, with the member: `Missing`, naming what there is; `TooLarge` beyond `max` bytes; `Unsupported` (a method
     /// that NumPy does not write, encryption); `Corrupt` (a checksum, a size), `Truncated`.
     pub fn read(&self, name: &str, max: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.member(name, out, |at, method, out| self.inflate(at, method, (max, true), out))
+    }
+
+    fn member(
+        &self,
+        name: &str,
+        out: &mut Vec<u8>,
+        inflate: impl FnOnce(ZipArchiveEntryWayfinder, CompressionMethod, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         let Some(&i) = self.places.get(name) else {
             let known = self.names.join("`, `").escape_debug().to_string();
             return Err(Error::new(Kind::Missing, format!("no member is called `{name}`; there are `{known}`")));
         };
         out.clear();
         let (at, method) = self.members[i];
-        self.inflate(at, method, max, out).map_err(|e| {
+        inflate(at, method, out).map_err(|e| {
             out.clear();
             e.in_member(format!("{name}.npy"))
         })
@@ -76,12 +93,12 @@ impl<'a> Npz<'a> {
         &self,
         at: ZipArchiveEntryWayfinder,
         method: CompressionMethod,
-        max: usize,
+        (max, whole): (usize, bool),
         out: &mut Vec<u8>,
     ) -> Result<()> {
         // What the directory claims is a hint; the bound holds whatever it says.
         let claimed = usize::try_from(at.uncompressed_size_hint()).unwrap_or(usize::MAX);
-        if claimed > max {
+        if whole && claimed > max {
             let detail = format!("{claimed} bytes, the bound is {max}; raise it if they are real");
             return Err(Error::new(Kind::TooLarge, detail));
         }
@@ -90,7 +107,7 @@ impl<'a> Npz<'a> {
             return Err(Error::new(Kind::Unsupported, "it is encrypted; store it in the open"));
         }
         out.reserve(claimed.min(1 << 20));
-        let bound = max as u64 + 1;
+        let bound = if whole { max as u64 + 1 } else { max as u64 };
         let read = match method {
             CompressionMethod::STORE => entry.verifying_reader(entry.data()).take(bound).read_to_end(out),
             CompressionMethod::DEFLATE => {
@@ -160,6 +177,11 @@ mod tests {
         assert_eq!(out, big);
         let e = npz.read("b", big.len() - 1, &mut out).unwrap_err();
         assert_eq!((e.kind(), e.place().member.as_deref()), (Kind::TooLarge, Some("b.npy")));
+        npz.head("b", 10, &mut out).unwrap();
+        assert_eq!(out, [7; 10]);
+        npz.head("a", 10, &mut out).unwrap();
+        assert_eq!(out, b"abc");
+        assert_eq!(npz.head("c", 1, &mut out).unwrap_err().kind(), Kind::Missing);
         assert!(npz.read("c", 1, &mut out).unwrap_err().detail().contains("`a`, `b`"));
     }
 

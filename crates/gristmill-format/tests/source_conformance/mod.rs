@@ -175,6 +175,12 @@ fn a_file_of_records() {
 }
 
 #[test]
+fn a_chunk_file_of_rows_of_katago() {
+    let (file, chunks) = crate::katago::chunk_file();
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));
+}
+
+#[test]
 fn a_chunk_file_of_records() {
     let (file, chunks) = crate::records::chunk_file();
     conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));

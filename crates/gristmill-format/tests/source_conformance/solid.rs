@@ -8,7 +8,7 @@ use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::container::zstd;
-use gristmill_format::detect::{Format, access, detect, read_whole};
+use gristmill_format::detect::{Format, access, detect_alone, read_whole};
 use gristmill_format::layout::{DType, Order, Scalar};
 use gristmill_format::source::{Access, Chunk, ChunkSource, Limits, Whole, read_span};
 
@@ -17,7 +17,7 @@ use super::{Bytes, game};
 const MAX: usize = 1 << 20;
 
 fn read(name: &str, stored: &[u8], max: usize) -> gristmill_format::Result<Whole> {
-    let format = detect(name, &[]).unwrap().unwrap();
+    let format = detect_alone(name, &Bytes(stored)).unwrap().unwrap();
     assert_eq!(access(format), Access::Solid);
     read_whole(format, name, &Bytes(stored), max)
 }
@@ -76,6 +76,7 @@ fn forms() -> Vec<(&'static str, Vec<u8>, Vec<usize>)> {
         ("demos.tar.zst", zstd::compress(1, &shard()).unwrap(), vec![2, 1]),
         ("demos.tgz", compress(6, &shard()).unwrap(), vec![2, 1]),
         ("demos.npz", arrays(), vec![2, 1]),
+        ("rows.npz", crate::katago::shard(5, 3), vec![3]),
         ("games.tar.gz", compress(6, &games()).unwrap(), vec![1, 2, 3]),
         ("games.tar.zst", zstd::compress(1, &games()).unwrap(), vec![1, 2, 3]),
     ]

@@ -5,6 +5,7 @@ mod bullet;
 mod chess;
 mod demo;
 mod g2048;
+mod katago;
 mod records;
 
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
@@ -12,7 +13,8 @@ use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResu
 use crate::work::Work;
 
 /// What each kind's chunks are for the jobs.
-const WORKS: [&dyn Work; 5] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records];
+const WORKS: [&dyn Work; 6] =
+    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records, &katago::KataGo];
 
 /// The jobs on chunks of the kind of this name.
 ///

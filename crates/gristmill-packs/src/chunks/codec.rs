@@ -88,11 +88,11 @@ pub trait Codec: Debug + Send + Sync {
         &[]
     }
 
-    /// Number `i` of [`Codec::derived`] for a record.
+    /// Number `i` of [`Codec::derived`] for a record of this layout.
     ///
     /// Errors: `OutOfRange` for a record that cannot be.
-    fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
-        let _ = record;
+    fn derive(&self, i: usize, layout: &Layout, record: &[u8]) -> Result<i64> {
+        let _ = (layout, record);
         Err(Error::new(Kind::Missing, format!("number {i} of what rules may use of {}", self.name())))
     }
 

@@ -78,7 +78,7 @@ impl PackTable for ChunkPack {
     }
 
     fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
-        self.codec().derive(i, record)
+        self.codec().derive(i, self.layout(), record)
     }
 
     fn total(&self) -> u64 {

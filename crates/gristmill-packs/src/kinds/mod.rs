@@ -5,6 +5,7 @@ pub mod bullet;
 pub mod chess;
 pub mod demo;
 pub mod g2048;
+pub mod katago;
 pub mod packs;
 pub mod records;
 
@@ -24,7 +25,8 @@ use gristmill_stages::config::EncoderConfig;
 use crate::chunks::codec::{Codec, Packing};
 
 /// The kinds that there are.
-const KINDS: [&dyn Kind; 5] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records];
+const KINDS: [&dyn Kind; 6] =
+    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records, &katago::KataGo];
 
 /// What frames are of: a game, and how this program records it.
 pub trait Kind: Debug + Send + Sync {

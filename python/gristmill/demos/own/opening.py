@@ -19,7 +19,7 @@ from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
-from gristmill.demos.own.tables import Table, of_npy_folder, of_npz, of_pickle
+from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import published_folder
 
@@ -46,6 +46,8 @@ def is_own(path: str) -> bool:
     kind = _kind(path)
     if os.path.isdir(path):
         npy, others = _inside(path)
+        if _are_rows(path, others):
+            return False
         if any(name.split("-")[0] in _ROWS for name in npy):
             return False
         return any((usual(name) or "").split(".")[0] in ("obs", "acts") for name in npy) or bool(others)
@@ -62,7 +64,8 @@ def could_be_own(path: str) -> bool:
     """Whether `open_own` may be tried where no other form fits, so that its error tells which arrays there are."""
     if os.path.isdir(path):
         npy, others = _inside(path)
-        return bool(others) or (bool(npy) and not any(name.split("-")[0] in _ROWS for name in npy))
+        own = bool(others) and not _are_rows(path, others)
+        return own or (bool(npy) and not any(name.split("-")[0] in _ROWS for name in npy))
     return _kind(path) is not None
 
 
@@ -164,6 +167,12 @@ def _inside(folder: str) -> tuple[list[str], list[str]]:
     return [name.removesuffix(".npy") for name in names if name.endswith(".npy")], [
         name for name in names if _kind(name)
     ]
+
+
+def _are_rows(folder: str, names: list[str]) -> bool:
+    """Whether the first `.npz` in a folder is a shard of KataGo, whose rows are no demonstrations."""
+    first = next((name for name in names if _kind(name) == "npz"), None)
+    return first is not None and is_shard(os.path.join(folder, first))
 
 
 def _kind(path: str) -> str | None:

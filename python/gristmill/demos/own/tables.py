@@ -56,6 +56,15 @@ class Table:
             raise fault(self.place, "corrupt", f"{type(error).__name__}: {error}", name) from error
 
 
+def is_shard(path: str) -> bool:
+    """Whether an `.npz` is a shard of KataGo, which the engine reads."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return "binaryInputNCHWPacked.npy" in file.namelist()
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return False
+
+
 def of_npz(path: str, max_bytes: int) -> Iterator[Table]:
     """The one table of an `.npz`."""
     try:

@@ -95,7 +95,7 @@ impl Codec for Bullet {
         &["men"]
     }
 
-    fn derive(&self, _: usize, record: &[u8]) -> FormatResult<i64> {
+    fn derive(&self, _: usize, _: &Layout, record: &[u8]) -> FormatResult<i64> {
         Ok(Board::new(record)?.men().into())
     }
 

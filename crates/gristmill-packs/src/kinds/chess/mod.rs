@@ -106,7 +106,7 @@ impl Codec for Chess {
         &["men", "black_to_move"]
     }
 
-    fn derive(&self, i: usize, record: &[u8]) -> FormatResult<i64> {
+    fn derive(&self, i: usize, _: &Layout, record: &[u8]) -> FormatResult<i64> {
         let frame = Frame::new(record)?;
         Ok(match i {
             0 => (0..PIECES).map(|plane| i64::from(frame.plane(plane).count_ones())).sum(),

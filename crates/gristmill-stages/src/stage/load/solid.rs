@@ -107,7 +107,7 @@ impl Solids {
 }
 
 /// Forms whose chunks are reached alone, and how files become such.
-const FORMS: &str = "games as a plain .tar or .pgn, demonstrations as a pack (`gristmill pack`)";
+const FORMS: &str = "games as a plain .tar or .pgn, all else as a pack (`gristmill pack`)";
 
 /// The refusal of a solid file where none are taken.
 pub(super) fn refused() -> Error {

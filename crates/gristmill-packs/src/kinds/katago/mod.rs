@@ -1,0 +1,202 @@
+//! Training rows of KataGo, as the engine has to know them: packed as they are, with their columns and tensors.
+//! A chunk is a run of rows of a shard, since shards have no games.
+
+pub mod columns;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::container::packed::agree;
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::katago::form::{GLOBALS, PLANES};
+use gristmill_format::katago::pack::{CODEC, Last, PACKED, PackedRows, pack};
+use gristmill_format::katago::row::board;
+use gristmill_format::katago::{Form, KIND, RowEncoder};
+use gristmill_format::layout::Layout;
+use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_stages::config::EncoderConfig;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::{Encoding, Held, Kind};
+use crate::chunks::codec::{Codec, Packing};
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::pack_table::Content;
+
+/// Training rows of KataGo.
+#[derive(Debug)]
+pub struct KataGo;
+
+impl Kind for KataGo {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "rows of KataGo"
+    }
+
+    fn files(&self) -> &'static str {
+        "shards of KataGo (.npz)"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Of(KIND.to_owned())
+    }
+
+    fn encoding(&self) -> Option<&dyn Encoding> {
+        Some(&KataGo)
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&KataGo)
+    }
+
+    fn held(&self, held: &Held<'_>) -> String {
+        let folder = held.folder.display();
+        if held.loose {
+            let files = held.files("a shard of KataGo", "shards of KataGo");
+            return format!(
+                "holds {files}: `gristmill pack {folder} PACK` makes a pack of them, and a stream with the encoder `katago` and \
+                 max_solid_bytes takes them"
+            );
+        }
+        format!("holds a pack of rows of KataGo: `gristmill feed {folder}` feeds it")
+    }
+}
+
+impl Encoding for KataGo {
+    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        let encoder = RowEncoder::declared(tensors);
+        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    }
+
+    fn of_rows(&self, tensors: &[String], layout: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
+        Ok(Arc::new(RowEncoder::new(layout, tensors).map_err(|e| Error::config("tensors", e.detail()))?))
+    }
+
+    fn decides(&self, _: Value, tensors: &[String]) -> Value {
+        json!({ "katago": tensors })
+    }
+}
+
+impl Codec for KataGo {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn tag(&self) -> gristmill_format::container::chunks::Codec {
+        CODEC
+    }
+
+    fn format(&self) -> &'static str {
+        PACKED
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    /// By their members.
+    fn varies(&self) -> bool {
+        true
+    }
+
+    fn agree(&self, first: &[u8], other: &[u8]) -> FormatResult<()> {
+        let (first, other) = (PackedRows::new(first)?.descr, PackedRows::new(other)?.descr);
+        if first == other {
+            return Ok(());
+        }
+        let detail =
+            format!("rows of {other}, the pack has {first}: shards whose members differ are packs of their own");
+        Err(FormatError::new(Cause::WrongSize, detail))
+    }
+
+    fn layout(&self, first: &dyn Fn() -> FormatResult<Vec<u8>>) -> FormatResult<Arc<Layout>> {
+        Ok(Arc::clone(PackedRows::new(&first()?)?.form()?.layout()))
+    }
+
+    fn derived(&self) -> &'static [&'static str] {
+        &["points", "stones"]
+    }
+
+    fn derive(&self, i: usize, layout: &Layout, record: &[u8]) -> FormatResult<i64> {
+        let board = board(layout, record);
+        Ok(if i == 0 { board.points } else { board.own + board.other }.into())
+    }
+
+    /// Chunks are the same where the same boards lie in them in the same order, whatever was found out about them.
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
+        let content = |game: u64| {
+            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
+            let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
+            let named = |e: FormatError| file.named(chunk, e);
+            let packed = PackedRows::new(file.game(chunk)?).map_err(named)?;
+            let (form, mut hash) = (packed.form().map_err(named)?, Xxh3::new());
+            for record in packed.records.chunks_exact(form.layout().size()) {
+                [PLANES, GLOBALS].iter().for_each(|member| hash.update(form.bytes(member, record)));
+            }
+            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(packed.records) })
+        };
+        games.map(content).collect()
+    }
+
+    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
+        Ok(None)
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| pack(chunk, out);
+        Some(Packing { label: "rows of KataGo", pack, facts: columns::facts })
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        for (row, out) in rows.iter().zip(out.chunks_exact_mut(pack.layout().size())) {
+            out.copy_from_slice(record(pack, *row)?.0);
+        }
+        Ok(())
+    }
+
+    fn encode(
+        &self,
+        pack: &ChunkPack,
+        encoder: &dyn Encoder,
+        picks: &[Pick],
+        out: &mut [&mut [u8]],
+    ) -> FormatResult<()> {
+        let row = |pick: &Pick| {
+            let (record, provenance) = record(pack, pick.row)?;
+            Ok(Row { record, provenance, bits: pick.bits, sparse: None })
+        };
+        let rows: Vec<Row<'_>> = picks.iter().map(row).collect::<FormatResult<_>>()?;
+        encoder.encode(&rows, out)
+    }
+}
+
+/// A record of a pack, and where it is: file, chunk there, frame. Its chunk is checked when the first of its records is wanted.
+fn record(pack: &ChunkPack, row: u64) -> FormatResult<(&[u8], Provenance)> {
+    let missing = || FormatError::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
+    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
+    let (file, size) = (&pack.files[number], pack.layout().size());
+    let read = || {
+        let (bytes, known) = file.stored(chunk)?;
+        let packed = PackedRows::new(bytes)?;
+        if !known {
+            agree(packed.frames, file.index().frames(chunk) as usize)?;
+            let form: Arc<Form> = pack.with_tools(|tools| tools.tool::<Last>().of(packed.descr))?;
+            if **form.layout() != *pack.layout() {
+                let detail = format!("rows of {} in a pack of {}", packed.descr, pack.layout().to_descr());
+                return Err(FormatError::new(Cause::WrongSize, detail));
+            }
+            packed.check(&form)?;
+            file.pass(chunk);
+        }
+        packed.records.chunks_exact(size).nth(frame as usize).ok_or_else(missing)
+    };
+    let record = read().map_err(|e| file.named(chunk, e))?;
+    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+}
