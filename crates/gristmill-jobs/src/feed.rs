@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pipeline::{Batch, DataLoader, Metrics, Next, Waits};
+use gristmill_engine::pipeline::{Batch, Engine, Metrics, Next, Waits};
 use serde::Serialize;
 
 use super::meter::{self, Meter, Moment};
@@ -82,7 +82,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 ///
 /// Errors: what the loader raises; `Path` when a batch cannot be written, of kind `AlreadyExists` where its file is there.
 pub fn feed(
-    loader: &DataLoader,
+    loader: &dyn Engine,
     options: &FeedOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Fed),
@@ -92,7 +92,7 @@ pub fn feed(
     result
 }
 
-fn take(loader: &DataLoader, options: &FeedOptions, stop: &AtomicBool, progress: &mut dyn FnMut(&Fed)) -> Result<Fed> {
+fn take(loader: &dyn Engine, options: &FeedOptions, stop: &AtomicBool, progress: &mut dyn FnMut(&Fed)) -> Result<Fed> {
     let mut aliases: Vec<String> = match &options.output {
         Some(alias) => vec![alias.clone()],
         None => loader.outputs().iter().map(|output| output.alias.clone()).collect(),

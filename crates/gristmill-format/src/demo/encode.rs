@@ -65,6 +65,19 @@ impl FieldEncoder {
     }
 }
 
+/// The declarations of all fields of `layout` that are numbers, such as `obs:u8[64,64,3]`: with them a stream has the tensors
+/// that [`FieldEncoder::new`] makes of these records.
+pub fn declarations(layout: &Layout) -> Vec<String> {
+    let one = |field: &Field| {
+        let scalar = element(field).ok()?;
+        let (word, _) = TYPES.iter().find(|(_, known)| *known == scalar)?;
+        let dims: Vec<String> = field.shape.iter().map(usize::to_string).collect();
+        let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
+        Some(format!("{}:{word}{dims}", field.name))
+    };
+    layout.fields().iter().filter_map(one).collect()
+}
+
 /// How a field is declared.
 const FORM: &str = "name each with its type and the shape of one step, such as `obs:u8[64,64,3]`, `acts:i64` or `rews:f32`; \
                     `gristmill inspect` of a file shows them";
