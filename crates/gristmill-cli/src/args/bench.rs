@@ -16,11 +16,11 @@ pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) river: River,
     /// Numbers of threads to try, comma-separated [default: 1, 2, 4, ... up to the cores].
-    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_delimiter = ',')]
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_delimiter = ',', value_parser = threads)]
     pub(crate) threads: Vec<usize>,
-    /// Batches in each run; the first is not counted.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
-    pub(crate) batches: u64,
+    /// Batches in each run; the first is not counted [default: those of a second].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) batches: Option<u64>,
     /// Also write a page of plots: one file, which needs no network.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -33,4 +33,22 @@ pub(crate) struct Bench {
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=256) => Ok(threads),
+        _ => Err("expected numbers of threads from 1 to 256, such as 1,2,8".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_a_few() {
+        assert_eq!((threads("1"), threads("256")), (Ok(1), Ok(256)));
+        assert!(["0", "257", "-1", "two", ""].into_iter().all(|text| threads(text).is_err()));
+    }
 }

@@ -80,10 +80,11 @@ fn machine(found: &Machine) -> Vec<(&'static str, String)> {
     }
     match &found.storage {
         Some(storage) => {
-            let from = if storage.cold { "the disk" } else { "memory (not from the disk)" };
+            let (kept, again) = (rate(storage.cached_bytes_per_second), storage.cached_reads_per_second);
+            let memory = format!("{kept}, {again:.0} reads/s from memory");
             let (read, reads) = (rate(storage.bytes_per_second), storage.reads_per_second);
-            let kept = rate(storage.cached_bytes_per_second);
-            all.push(("storage", format!("{read}, {reads:.0} reads/s from {from}; {kept} from memory")));
+            let disk = if storage.cold { format!("{read}, {reads:.0} reads/s from the disk; ") } else { String::new() };
+            all.push(("storage", disk + &memory));
         }
         None => all.push(("storage", "not measured: the data are no files of this machine".to_owned())),
     }

@@ -45,6 +45,7 @@ pub(crate) fn summary(fed: &Fed) -> String {
     let ended = match fed.ended {
         Ended::Batches => "as many as --batches",
         Ended::End => "the end of the stream",
+        Ended::Time => "the time was over",
         Ended::Stopped => "stopped",
     };
     let mut out = format!("{} batches, {} positions in {:.1} s ({ended})\n", fed.batches, fed.frames, fed.seconds);

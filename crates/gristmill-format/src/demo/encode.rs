@@ -214,6 +214,9 @@ mod tests {
         let declared = FieldEncoder::declared(&["acts:i16".to_owned(), "draw".to_owned()]).unwrap();
         assert_eq!(declared.outputs().iter().map(|spec| &*spec.name).collect::<Vec<_>>(), ["acts", "draw"]);
         assert!(declared.fits(&layout).is_ok());
+        assert_eq!(declarations(&layout), ["obs:u8[2]", "acts:i16"]);
+        let all = FieldEncoder::declared(&declarations(&layout)).unwrap();
+        assert!(all.fits(&layout).is_ok() && all.outputs() == FieldEncoder::new(&layout, &[]).unwrap().outputs());
         for (name, kind, says) in [("rews", Kind::Missing, "obs, name, acts"), ("name", Kind::Unsupported, "name")] {
             let e = FieldEncoder::new(&layout, &[name.to_owned()]).unwrap_err();
             assert!(e.kind() == kind && e.detail().contains(says), "{e}");

@@ -51,7 +51,10 @@ pub fn declare(config: &mut DataLoaderConfig, chosen: bool, sized: bool) -> Resu
     }
     let frames: usize = (0..file.source.len()).filter_map(|i| frames(&file, i)).sum();
     let whole = file.size.max((frames * layout.size()) as u64);
-    config.max_solid_bytes.get_or_insert(MemorySize(whole.saturating_mul(2).saturating_add(ROOM)));
+    // A trajectory may be as long as its file.
+    let room = MemorySize(whole.saturating_mul(2).saturating_add(ROOM));
+    config.max_solid_bytes.get_or_insert(room);
+    config.max_chunk_bytes.get_or_insert(room);
     Ok(())
 }
 

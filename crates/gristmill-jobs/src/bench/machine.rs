@@ -27,15 +27,16 @@ const PASS: usize = 64 << 20;
 /// Passes of which the best counts.
 const PASSES: usize = 5;
 
-/// Rows of a batch that is gathered, and batches of a pass.
+/// Rows of a batch that is gathered, and most batches of a pass.
 const ROWS: usize = 1024;
 const BATCHES: usize = 64;
 
 /// Seconds for which each thread computes.
 const SPIN: f64 = 0.06;
 
-/// Bytes that are copied at once: those of a line of a cache.
+/// Bytes that are copied at once of rows of at most `SHORT` bytes: those of a line of a cache.
 const LINE: usize = 64;
+const SHORT: usize = 512;
 
 /// How fast bytes move through a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -156,29 +157,36 @@ fn copy_all(cores: usize) -> Result<Bandwidth> {
 
 /// Rows in an order in which each is far from the one before.
 fn gather(row: usize, table: usize) -> Result<Gathering> {
-    let lines = row.div_ceil(LINE).max(1);
     let rows = (table / row).clamp(1, (2 * LARGE / row).max(1));
     // Lines are copied whole; there is room behind the last.
     let from = vec![1u8; rows * row + LINE];
     let mut to = vec![0u8; ROWS * row + LINE];
+    let batches = (PASS / (ROWS * row)).clamp(1, BATCHES);
     let mut at = 0u64;
     let seconds = best(PASSES, || {
-        for _ in 0..BATCHES {
+        for _ in 0..batches {
             for i in 0..ROWS {
                 at = at.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let number = ((u128::from(at) * rows as u128) >> 64) as usize;
-                let (mut source, mut target) = (number * row, i * row);
-                for _ in 0..lines {
-                    let line: [u8; LINE] = from[source..source + LINE].try_into().unwrap_or([0; LINE]);
-                    to[target..target + LINE].copy_from_slice(&line);
-                    (source, target) = ((source + LINE).min(from.len() - LINE), (target + LINE).min(to.len() - LINE));
-                }
+                copy_row(&from[number * row..], &mut to[i * row..], row);
             }
             std::hint::black_box(&mut to);
         }
         Ok(())
     })?;
-    Ok(Gathering { rows_per_second: (ROWS * BATCHES) as f64 / seconds, row_bytes: row, table_bytes: rows * row })
+    Ok(Gathering { rows_per_second: (ROWS * batches) as f64 / seconds, row_bytes: row, table_bytes: rows * row })
+}
+
+/// A row that begins both, behind which there is room for a line.
+fn copy_row(from: &[u8], to: &mut [u8], row: usize) {
+    if row > SHORT {
+        to[..row].copy_from_slice(&from[..row]);
+        return;
+    }
+    for at in (0..row).step_by(LINE) {
+        let line: [u8; LINE] = from[at..at + LINE].try_into().unwrap_or([0; LINE]);
+        to[at..at + LINE].copy_from_slice(&line);
+    }
 }
 
 /// The processor time that threads got while all of them wanted it, over the time that passed.

@@ -34,11 +34,15 @@ use target::Opened;
 /// Threads that had less than this share of the cores were on a busy machine.
 const BUSY: f64 = 0.85;
 
+/// How long a run is without a number of batches, and how often it looks what its threads got, in seconds.
+const SECONDS: f64 = 1.0;
+const LOOK: f64 = 0.05;
+
 /// How to measure.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
-    /// Batches taken in each run, the first not counted.
-    pub batches: u64,
+    /// Batches taken in each run, the first not counted; absent: those of a second.
+    pub batches: Option<u64>,
     /// The numbers of threads to try; where there is none, 1, 2, 4, … up to the cores.
     pub threads: Vec<usize>,
     /// Passes over the sample for what inflating and encoding alone take; the best counts.
@@ -106,26 +110,30 @@ pub fn bench(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Bench> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // What is mapped is not dropped from memory: the files of a pack are read before it is open.
+    let pieces = target.open()?.pieces();
+    let mut storage = storage::measure(&pieces);
     let opened = target.open()?;
     let threads = if options.threads.is_empty() { doubled(cores) } else { options.threads.clone() };
-    let (shape, sizes) = opened.sizes(&*opened.engine(threads.first().copied().unwrap_or(1))?);
-    let (mut inflation, mut encode_us, mut units) = (None, None, opened.pieces());
+    let (mut shape, sizes) = opened.sizes(&*opened.engine(threads.first().copied().unwrap_or(1))?);
+    let (mut inflation, mut encode_us) = (None, None);
     if let Opened::Stream { encoder, folders, .. } = &opened {
         progress("inflating and encoding alone");
         let sample = Sample::of(folders, &**encoder)?;
         (inflation, encode_us) = (sample.inflation(options.passes), Some(sample.encode_us(options.passes)?));
-        units = sample.units;
+        shape.whole = sample.whole;
+        progress("reading the files");
+        storage = storage::measure(&sample.units);
     }
     progress("this machine: memory and cores");
     let mut machine = Machine::measure(cores, &sizes)?;
-    progress("reading the files");
-    (machine.inflate, machine.storage) = (inflation, storage::measure(&units));
-    let (mut runs, mut stages) = (Vec::new(), Vec::new());
+    (machine.inflate, machine.storage) = (inflation, storage);
+    let (mut runs, mut stages, mut explains) = (Vec::new(), Vec::new(), String::new());
     for &threads in &threads {
         progress(&format!("the whole loader, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
-        let (run, found) = run(&opened, threads, options, (&machine, &shape), stop)?;
+        let (run, found, said) = run(&opened, threads, options, (&machine, &shape), stop)?;
         if runs.is_empty() {
-            stages = found;
+            (stages, explains) = (found, said);
         }
         runs.push(run);
     }
@@ -133,7 +141,7 @@ pub fn bench(
     for run in &mut runs {
         run.speedup = run.fed.frames_per_second.zip(first).map(|(rate, first)| rate / first);
     }
-    Ok(summed(machine, stages, runs, encode_us))
+    Ok(summed(machine, (stages, explains), runs, encode_us))
 }
 
 /// 1, 2, 4, … and the number of cores.
@@ -148,34 +156,41 @@ fn run(
     options: &BenchOptions,
     (machine, shape): (&Machine, &Shape),
     stop: &AtomicBool,
-) -> Result<(Run, Vec<Stage>)> {
+) -> Result<(Run, Vec<Stage>, String)> {
     let engine = opened.engine(threads)?;
-    let take = FeedOptions { batches: Some(options.batches), ..FeedOptions::default() };
+    let seconds = options.batches.is_none().then_some(SECONDS);
+    let take = FeedOptions { batches: options.batches, seconds, ..FeedOptions::default() };
     let watch = Watch::begin(&engine)?;
     let read = got::from_disk();
-    let (mut first, mut last, mut given): (Option<Metrics>, _, _) = (None, None, 0);
+    let (mut first, mut given): (Option<Metrics>, _) = (None, 0);
+    let (mut last, mut looked) = (Threads::default(), 0.0);
     let fed = feed::feed(&*engine, &take, stop, &mut |so_far| {
         if so_far.batches > 0 && first.is_none() {
             first = Some(engine.metrics());
             watch.on();
         }
-        // The last batch that is wanted, or that there is: the threads are still there.
-        if so_far.batches == options.batches || std::mem::replace(&mut given, so_far.batches) == so_far.batches {
-            last = Some(Threads::now());
+        // Now and then, at the last batch that is wanted, and where none comes: the threads are still there.
+        let due = so_far.seconds >= looked + LOOK || Some(so_far.batches) == options.batches;
+        if due || std::mem::replace(&mut given, so_far.batches) == so_far.batches {
+            (last, looked) = (Threads::now(), so_far.seconds);
         }
     });
     let queues = watch.end();
     let fed = fed?;
-    let got = last.unwrap_or_default();
     let from_disk = got::from_disk().zip(read).map_or(0, |(after, before)| after.saturating_sub(before));
     let first = first.unwrap_or_default();
-    let measured = Measured { first: &first, last: &fed.metrics, got, cpu_us: fed.cpu_us_per_frame, from_disk };
+    let measured = Measured { first: &first, last: &fed.metrics, got: last, cpu_us: fed.cpu_us_per_frame, from_disk };
     let stages = shares::stages(&measured, machine, shape);
     let cores_busy = fed.cpu_us_per_frame.zip(fed.frames_per_second).map(|(us, rate)| us * rate / 1e6);
-    Ok((Run { threads, fed, cores_busy, speedup: None, held_up: got.held_up(), queues }, stages))
+    // Who waited for whom from the first batch on, as the bottleneck says, too.
+    let mut since = fed.metrics.waits.since(&first.waits);
+    since.limited_by.clear();
+    let explains = Metrics { waits: since, ..fed.metrics.clone() }.explain(machine.cores as u64);
+    let run = Run { threads, fed, cores_busy, speedup: None, held_up: last.held_up(), queues };
+    Ok((run, stages, explains))
 }
 
-fn summed(machine: Machine, stages: Vec<Stage>, runs: Vec<Run>, encode_us: Option<f64>) -> Bench {
+fn summed(machine: Machine, (stages, explains): (Vec<Stage>, String), runs: Vec<Run>, encode_us: Option<f64>) -> Bench {
     let inflate_us = machine.inflate.map(|inflate| inflate.bytes_per_frame * 1e6 / inflate.bytes_per_second);
     let alone = encode_us.map(|encode| encode + inflate_us.unwrap_or(0.0));
     let ceiling = alone.map(|us| 1e6 / us);
@@ -192,7 +207,7 @@ fn summed(machine: Machine, stages: Vec<Stage>, runs: Vec<Run>, encode_us: Optio
         speedup: rate(runs.last()).zip(rate(first)).map(|(last, first)| last / first),
         bytes_per_frame: first.and_then(|run| run.fed.bytes_per_frame),
         bottleneck: first.map(|run| run.fed.limited_by.clone()).unwrap_or_default(),
-        explains: first.map(|run| run.fed.metrics.explain(machine.cores as u64)).unwrap_or_default(),
+        explains,
         warnings,
         machine,
         stages,
@@ -210,14 +225,13 @@ fn warnings(machine: &Machine, runs: &[Run]) -> Vec<String> {
              processor time and shares are not"
         ));
     }
-    for run in runs {
-        if let Some(share) = run.held_up.filter(|share| *share > 1.0 - BUSY && run.threads <= cores) {
-            all.push(format!(
-                "in the run of {} threads the loader's were without a core in {:.0} % of the time they wanted one",
-                run.threads,
-                share * 100.0
-            ));
-        }
+    let held = |run: &Run| {
+        let share = run.held_up.filter(|share| *share > 1.0 - BUSY && run.threads <= cores)?;
+        Some(format!("{:.0} % of it in the run of {}", share * 100.0, run.threads))
+    };
+    let held: Vec<String> = runs.iter().filter_map(held).collect();
+    if !held.is_empty() {
+        all.push(format!("the loader's threads wanted a core and had none: {}", held.join(", ")));
     }
     if let Some(why) = machine.storage.as_ref().and_then(|storage| storage.remark.as_ref()) {
         all.push(format!("the disk was not measured, only memory: {why}"));

@@ -8,7 +8,7 @@ use gristmill_engine::holdings::Holdings;
 use gristmill_format::container::gzip::{self, Inflater};
 use gristmill_format::container::zstd;
 use gristmill_format::encode::{Encoder, Provenance, Row};
-use gristmill_format::layout::{Conform, Layout};
+use gristmill_format::layout::Conform;
 use gristmill_format::source::{Chunk, Span};
 use serde::Serialize;
 
@@ -51,8 +51,8 @@ pub(super) struct Sample<'a> {
     stored_frames: usize,
     /// In the layout of the encoder, back to back.
     records: Vec<u8>,
-    /// The layout of the first.
-    pub(super) layout: Option<Layout>,
+    /// Whether its files are inflated as a whole, when they are opened.
+    pub(super) whole: bool,
     /// Where the data lie that a loader reads, piece by piece.
     pub(super) units: Vec<Unit>,
 }
@@ -84,7 +84,7 @@ impl<'a> Sample<'a> {
             stored: Vec::new(),
             stored_frames: 0,
             records: Vec::new(),
-            layout: None,
+            whole: false,
             units: Vec::new(),
         };
         for folder in folders {
@@ -123,6 +123,7 @@ impl<'a> Sample<'a> {
     fn file(&mut self, file: &Opened) -> Result<()> {
         let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
         let whole = file.demo.is_some();
+        self.whole |= whole;
         if whole {
             self.units.push(Unit { path: file.path.clone().into(), offset: 0, len: file.size.min(MAX_READ) });
             if file.size <= BYTES as u64
@@ -155,7 +156,6 @@ impl<'a> Sample<'a> {
             let at = self.records.len();
             self.records.resize(at + chunk.frames * to.size(), 0);
             conform.records(chunk.records(), &mut self.records[at..])?;
-            self.layout.get_or_insert_with(|| (*layout).clone());
             if let Some(form) = Form::of(&stored).filter(|_| !whole) {
                 self.stored.push((form, stored.clone()));
                 self.stored_frames += chunk.frames;

@@ -6,6 +6,10 @@ use serde::Serialize;
 
 use super::got::Threads;
 use super::machine::Machine;
+use super::sample::Inflation;
+
+/// Bytes that come this much faster than reads of memory are of mapped files: they are copied, and no read is made.
+const MAPPED: f64 = 1.25;
 
 /// What a stage takes for a position, beside the least that it could take here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +44,8 @@ pub(super) struct Shape {
     pub(super) row: f64,
     /// Whether tensors are made straight from stored rows.
     pub(super) straight: bool,
+    /// Whether files are inflated as a whole when they are opened, and not chunk by chunk where they are decoded.
+    pub(super) whole: bool,
 }
 
 /// What was measured of a run.
@@ -95,13 +101,16 @@ pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Ve
         let us = if from_disk { clock } else { clock * share(stage) };
         let bytes = match work {
             "read" => each(count(stage, "stored_bytes")),
-            "decode" => decoded * machine.inflate.map_or(shape.record, |inflation| inflation.bytes_per_frame),
+            "decode" => decoded * inflated(machine, shape).map_or(shape.record, |inflation| inflation.bytes_per_frame),
             "pass" => decoded * shape.record,
             "reservoir" => shape.record,
             "gather" => shape.row,
             _ => shape.tensors,
         };
-        let floor = floor(work, bytes, from_disk, machine, shape);
+        let mut floor = floor(work, bytes, from_disk, machine, shape);
+        if work == "read" && floor.is_some_and(|(limit, floor)| limit == "memory" && floor > MAPPED * us) {
+            floor = Some(("copy", bytes * 1e6 / machine.copy.bytes_per_second));
+        }
         found.push(of(&stage.name, work, us, bytes, floor));
     }
     found.extend(rest(run, &share));
@@ -129,6 +138,11 @@ fn busy(stage: &StageMetrics) -> u64 {
     count(stage, "busy_ns")
 }
 
+/// How fast what is decoded inflates, where it is compressed.
+fn inflated(machine: &Machine, shape: &Shape) -> Option<Inflation> {
+    machine.inflate.filter(|_| !shape.whole)
+}
+
 /// What the limit of a kind of work takes for so many bytes.
 fn floor(work: &str, bytes: f64, from_disk: bool, machine: &Machine, shape: &Shape) -> Floor {
     let at = |rate: f64| bytes * 1e6 / rate;
@@ -142,7 +156,7 @@ fn floor(work: &str, bytes: f64, from_disk: bool, machine: &Machine, shape: &Sha
                 false => ("memory", bytes * storage.cached_cpu_us_per_byte),
             }
         }
-        "decode" => machine.inflate.map_or(copied, |inflation| ("inflate", at(inflation.bytes_per_second))),
+        "decode" => inflated(machine, shape).map_or(copied, |inflation| ("inflate", at(inflation.bytes_per_second))),
         "gather" if shape.straight => return None,
         "gather" => ("gather", gathered?),
         "encode" => {
@@ -238,7 +252,6 @@ mod tests {
     use super::*;
     use crate::bench::got::Got;
     use crate::bench::machine::{Bandwidth, Gathering};
-    use crate::bench::sample::Inflation;
     use crate::bench::storage::Storage;
 
     fn stage(name: &str, kind: &'static str, counts: &[(&'static str, u64)]) -> StageMetrics {
@@ -342,6 +355,18 @@ mod tests {
         assert!(near(found[0].us, 2.0), "a wait for the disk is no processor time: {:?}", found[0]);
         assert_eq!(found[0].limit, Some("storage"));
         assert!(near(found[0].floor_us.unwrap(), 5.0), "{:?}", found[0]);
+    }
+
+    #[test]
+    fn files_that_are_inflated_as_a_whole_or_mapped_are_copied() {
+        let (first, last) = (stream(1), stream(10));
+        let shape = Shape { record: 8000.0, tensors: 36_000.0, whole: true, ..Shape::default() };
+        let run = Measured { first: &first, last: &last, got: Threads::default(), cpu_us: None, from_disk: 0 };
+        let mut slow = machine();
+        slow.storage.as_mut().unwrap().cached_cpu_us_per_byte = 6e-3;
+        let found = stages(&run, &slow, &shape);
+        assert_eq!((found[0].limit, found[2].limit), (Some("copy"), Some("copy")), "{found:#?}");
+        assert!(near(found[0].floor_us.unwrap(), 0.05) && near(found[2].floor_us.unwrap(), 1.6), "{found:#?}");
     }
 
     #[test]

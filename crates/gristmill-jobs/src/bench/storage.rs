@@ -17,6 +17,10 @@ use crate::meter::Meter;
 const BYTES: u64 = 64 << 20;
 const SECONDS: f64 = 0.5;
 
+/// Readings from memory, of which the best counts, and files that are kept open for them.
+const AGAIN: usize = 3;
+const OPEN: usize = 256;
+
 /// Places that are asked whether memory keeps them.
 const PROBES: usize = 64;
 
@@ -57,51 +61,91 @@ pub struct Storage {
 /// Reads the places twice, the first time after memory let go of their files; none where no file can be opened.
 pub(super) fn measure(units: &[Unit]) -> Option<Storage> {
     let paths: BTreeSet<&Path> = units.iter().map(|unit| &*unit.path).collect();
-    let shared = paths.len() < units.len();
     let kept = drop_kept(&paths, units);
-    // A file for each place is opened each time, as a loader does; files of many places stay open.
-    let mut open: BTreeMap<&Path, File> = BTreeMap::new();
-    if shared {
-        open.extend(paths.iter().filter_map(|path| Some((*path, File::open(path).ok()?))));
+    // Where there is a file for each place, opening it is part of reading it from the disk; files of many places stay open.
+    let mut reader = Reader::default();
+    if paths.len() < units.len() {
+        reader.open(units);
     }
-    let (meter, mut buffer) = (Meter::default(), Vec::new());
-    let mut pass = |units: &[Unit], until: f64| {
-        let (start, mut bytes, mut reads) = (meter.now(), 0, 0);
-        for unit in units {
-            if bytes >= BYTES || meter.now().wall - start.wall >= until {
-                break;
-            }
-            buffer.resize(usize::try_from(unit.len).unwrap_or(usize::MAX).min(BYTES as usize), 0);
-            let read = match open.get(&*unit.path) {
-                Some(file) => read(file, unit.offset, &mut buffer),
-                None => File::open(&unit.path).and_then(|file| read(&file, unit.offset, &mut buffer)),
-            };
-            bytes += read.unwrap_or_default() as u64;
-            reads += 1;
-        }
-        let end = meter.now();
-        (reads, bytes, (end.wall - start.wall).max(1e-9), (end.cpu - start.cpu).max(1e-9))
-    };
-    let (reads, bytes, wall, _) = pass(units, SECONDS);
-    if bytes == 0 {
+    let first = reader.pass(units, SECONDS);
+    if first.bytes == 0 {
         return None;
     }
-    let done = &units[..usize::try_from(reads).unwrap_or(usize::MAX).min(units.len())];
-    let [second, third] = [0, 1].map(|_| pass(done, 2.0 * SECONDS));
-    let again = if second.3 / second.1.max(1) as f64 <= third.3 / third.1.max(1) as f64 { second } else { third };
-    let files = done.iter().map(|unit| &*unit.path).collect::<BTreeSet<_>>().len();
+    let done = &units[..first.reads];
+    reader.open(done);
+    let again = (0..AGAIN).map(|_| reader.pass(done, SECONDS));
+    let again = again.reduce(|best, pass| if pass.cpu_of_byte() < best.cpu_of_byte() { pass } else { best })?;
     Some(Storage {
-        files,
-        reads,
-        bytes,
+        files: done.iter().map(|unit| &*unit.path).collect::<BTreeSet<_>>().len(),
+        reads: first.reads as u64,
+        bytes: first.bytes,
         cold: kept.is_none(),
         remark: kept,
-        bytes_per_second: bytes as f64 / wall,
-        reads_per_second: reads as f64 / wall,
-        cached_bytes_per_second: again.1 as f64 / again.2,
-        cached_reads_per_second: again.0 as f64 / again.2,
-        cached_cpu_us_per_byte: again.3 * 1e6 / again.1.max(1) as f64,
+        bytes_per_second: first.bytes as f64 / first.wall,
+        reads_per_second: first.reads as f64 / first.wall,
+        cached_bytes_per_second: again.bytes as f64 / again.wall,
+        cached_reads_per_second: again.reads as f64 / again.wall,
+        cached_cpu_us_per_byte: again.cpu_of_byte() * 1e6,
     })
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    open: BTreeMap<&'a Path, File>,
+    buffer: Vec<u8>,
+    meter: Meter,
+}
+
+/// What a pass read, and how long it took.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    reads: usize,
+    bytes: u64,
+    wall: f64,
+    cpu: f64,
+}
+
+impl Pass {
+    fn cpu_of_byte(&self) -> f64 {
+        self.cpu / self.bytes.max(1) as f64
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Keeps the files of these places open, as many as there may be.
+    fn open(&mut self, units: &'a [Unit]) {
+        for unit in units {
+            if self.open.len() >= OPEN {
+                break;
+            }
+            if !self.open.contains_key(&*unit.path)
+                && let Ok(file) = File::open(&unit.path)
+            {
+                self.open.insert(&unit.path, file);
+            }
+        }
+    }
+
+    /// Reads places one after another, for a bounded time.
+    fn pass(&mut self, units: &[Unit], seconds: f64) -> Pass {
+        let start = self.meter.now();
+        let mut pass = Pass { reads: 0, bytes: 0, wall: 0.0, cpu: 0.0 };
+        for unit in units {
+            if pass.bytes >= BYTES || self.meter.now().wall - start.wall >= seconds {
+                break;
+            }
+            self.buffer.resize(usize::try_from(unit.len.min(BYTES)).unwrap_or(0), 0);
+            let read = match self.open.get(&*unit.path) {
+                Some(file) => read(file, unit.offset, &mut self.buffer),
+                None => File::open(&unit.path).and_then(|file| read(&file, unit.offset, &mut self.buffer)),
+            };
+            pass.bytes += read.unwrap_or_default() as u64;
+            pass.reads += 1;
+        }
+        let end = self.meter.now();
+        (pass.wall, pass.cpu) = ((end.wall - start.wall).max(1e-9), (end.cpu - start.cpu).max(1e-9));
+        pass
+    }
 }
 
 fn read(file: &File, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -126,7 +126,7 @@ impl Opened {
                     true => stored as f64 / table.len().max(1) as f64,
                     false => table.layout().size() as f64,
                 };
-                let shape = Shape { record: row, tensors: tensors as f64, row, straight };
+                let shape = Shape { record: row, tensors: tensors as f64, row, straight, whole: false };
                 let row = (row.round() as usize).max(1);
                 let table = row.saturating_mul(usize::try_from(table.len()).unwrap_or(usize::MAX));
                 (shape, Sizes { copied: filled, filled, row, table })
