@@ -118,7 +118,7 @@ fn text_and_page_of_one_run_agree_and_lines_fit_a_terminal() {
             assert!(html.contains(&format!("<td>{cell}</td>")), "{cell} of `{stage}` is not on the page");
         }
     }
-    for name in ["cores", "copy", "fill", "inflate", "storage"] {
+    for name in ["cores", "copy", "fill", "inflate", "disk", "memory"] {
         let line = found.out.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}"));
         assert!(html.contains(&format!("<dt>{name}</dt><dd>{}</dd>", line.trim())), "{name}: {line}");
     }

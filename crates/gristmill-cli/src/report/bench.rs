@@ -80,13 +80,15 @@ fn machine(found: &Machine) -> Vec<(&'static str, String)> {
     }
     match &found.storage {
         Some(storage) => {
-            let (kept, again) = (rate(storage.cached_bytes_per_second), storage.cached_reads_per_second);
-            let memory = format!("{kept}, {again:.0} reads/s from memory");
-            let (read, reads) = (rate(storage.bytes_per_second), storage.reads_per_second);
-            let disk = if storage.cold { format!("{read}, {reads:.0} reads/s from the disk; ") } else { String::new() };
-            all.push(("storage", disk + &memory));
+            let of = |bytes, reads: f64| format!("{}, {reads:.0} reads/s", rate(bytes));
+            let disk = of(storage.bytes_per_second, storage.reads_per_second);
+            all.push(("disk", if storage.cold { disk } else { "not measured: memory keeps the files".to_owned() }));
+            all.push((
+                "memory",
+                of(storage.cached_bytes_per_second, storage.cached_reads_per_second) + " of files that it keeps",
+            ));
         }
-        None => all.push(("storage", "not measured: the data are no files of this machine".to_owned())),
+        None => all.push(("disk", "not measured: the data are no files of this machine".to_owned())),
     }
     all
 }
