@@ -204,7 +204,7 @@ impl Tape {
         fed.cpu_us_per_frame = Some((now.cpu - first.cpu) * 1e6 / between.max(1.0));
     }
 
-    /// Whether so many seconds passed since the first batch, and a few batches came.
+    /// Whether this number of seconds passed since the first batch, and a few batches came.
     fn lasted(&self, seconds: f64) -> bool {
         let first = self.first.as_ref().filter(|_| self.fed.batches >= FEW);
         first.is_some_and(|(first, ..)| self.last.wall - first.wall >= seconds)

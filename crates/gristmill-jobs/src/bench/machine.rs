@@ -158,7 +158,7 @@ fn copy_all(cores: usize) -> Result<Bandwidth> {
 /// Rows in an order in which each is far from the one before.
 fn gather(row: usize, table: usize) -> Result<Gathering> {
     let rows = (table / row).clamp(1, (2 * LARGE / row).max(1));
-    // Lines are copied whole; there is room behind the last.
+    // Lines are copied whole; after the last there is room.
     let from = vec![1u8; rows * row + LINE];
     let mut to = vec![0u8; ROWS * row + LINE];
     let batches = (PASS / (ROWS * row)).clamp(1, BATCHES);

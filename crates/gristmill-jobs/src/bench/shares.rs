@@ -143,7 +143,7 @@ fn inflated(machine: &Machine, shape: &Shape) -> Option<Inflation> {
     machine.inflate.filter(|_| !shape.whole)
 }
 
-/// What the limit of a kind of work takes for so many bytes.
+/// What the limit of a kind of work takes for this number of bytes.
 fn floor(work: &str, bytes: f64, from_disk: bool, machine: &Machine, shape: &Shape) -> Floor {
     let at = |rate: f64| bytes * 1e6 / rate;
     let copied = ("copy", at(machine.copy.bytes_per_second));

@@ -21,7 +21,7 @@ const SECONDS: f64 = 0.5;
 const AGAIN: usize = 3;
 const OPEN: usize = 256;
 
-/// Places that are asked whether memory keeps them.
+/// Places of which the system says whether memory keeps them.
 const PROBES: usize = 64;
 
 /// A place to read from.
@@ -180,7 +180,7 @@ fn drop_kept(paths: &BTreeSet<&Path>, units: &[Unit]) -> Option<String> {
         }
         asked += 1;
     }
-    (kept * 10 > asked).then(|| format!("memory keeps {kept} of {asked} places, whatever is asked of it"))
+    (kept * 10 > asked).then(|| format!("memory keeps {kept} of {asked} places, although the system was told to drop the files"))
 }
 
 #[cfg(test)]
