@@ -3,9 +3,6 @@
 
 use std::fs;
 
-/// The system counts what runs now only now and then: less than this many nanoseconds say nothing.
-const LEAST: u64 = 50_000_000;
-
 /// Nanoseconds since the threads of one kind began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Got {
@@ -49,17 +46,6 @@ impl Threads {
     }
 }
 
-impl Got {
-    /// The share of the `busy` nanoseconds that threads ran: the rest they waited for a core, or for a disk.
-    pub(super) fn share_of(&self, busy: u64) -> f64 {
-        if self.ran < LEAST || busy == 0 {
-            return 1.0;
-        }
-        let had = self.ran as f64 / (self.ran + self.held_up) as f64;
-        had.min(self.ran as f64 / busy as f64)
-    }
-}
-
 /// Bytes that this process had from disks so far; none where the system does not say.
 pub(super) fn from_disk() -> Option<u64> {
     let counts = fs::read_to_string("/proc/self/io").ok()?;
@@ -71,12 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_time_is_divided_by_what_the_threads_got() {
-        let got = Got { ran: 60 * LEAST, held_up: 20 * LEAST };
-        assert_eq!((got.share_of(50 * LEAST), got.share_of(120 * LEAST)), (0.75, 0.5), "not all of what is busy runs");
-        assert_eq!((got.share_of(0), Got::default().share_of(9)), (1.0, 1.0), "where nothing is counted");
-        assert_eq!(Got { ran: 1, held_up: 9 }.share_of(9), 1.0, "where too little is counted");
-        let threads = Threads { work: got, read: Got { ran: 10 * LEAST, held_up: 10 * LEAST } };
+    fn what_threads_had_no_core_for_is_a_share_of_what_they_wanted() {
+        let got = |ran, held_up| Got { ran, held_up };
+        let threads = Threads { work: got(60, 20), read: got(10, 10) };
         assert_eq!((threads.held_up(), Threads::default().held_up()), (Some(0.3), None));
     }
 }

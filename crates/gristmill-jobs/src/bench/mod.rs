@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::error::Result;
 use gristmill_engine::pipeline::Metrics;
+use gristmill_engine::runtime::metrics::Profile;
 use serde::Serialize;
 
 pub use declared::declare;
@@ -73,7 +74,7 @@ pub struct Run {
 pub struct Bench {
     /// What this machine can do.
     pub machine: Machine,
-    /// Each stage of the first run beside its limit, in flow order.
+    /// Each stage beside its limit, in flow order, of a run with the threads of the first whose stages count processor time.
     pub stages: Vec<Stage>,
     /// One run for each number of threads.
     pub runs: Vec<Run>,
@@ -131,9 +132,11 @@ pub fn bench(
     let (mut runs, mut stages, mut explains) = (Vec::new(), Vec::new(), String::new());
     for &threads in &threads {
         progress(&format!("the whole loader, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
-        let (run, found, said) = run(&opened, threads, options, (&machine, &shape), stop)?;
+        let (run, said) = run(&opened, threads, options, stop)?;
         if runs.is_empty() {
-            (stages, explains) = (found, said);
+            progress("its stages");
+            stages = profiled(&opened, threads, options, (&machine, &shape), stop)?;
+            explains = said;
         }
         runs.push(run);
     }
@@ -150,21 +153,13 @@ fn doubled(cores: usize) -> Vec<usize> {
     powers.take_while(|threads| *threads < cores).chain([cores]).collect()
 }
 
-fn run(
-    opened: &Opened,
-    threads: usize,
-    options: &BenchOptions,
-    (machine, shape): (&Machine, &Shape),
-    stop: &AtomicBool,
-) -> Result<(Run, Vec<Stage>, String)> {
+/// A run by the clock, and what is said of it.
+fn run(opened: &Opened, threads: usize, options: &BenchOptions, stop: &AtomicBool) -> Result<(Run, String)> {
     let engine = opened.engine(threads)?;
-    let seconds = options.batches.is_none().then_some(SECONDS);
-    let take = FeedOptions { batches: options.batches, seconds, ..FeedOptions::default() };
     let watch = Watch::begin(&engine)?;
-    let read = got::from_disk();
     let (mut first, mut given): (Option<Metrics>, _) = (None, 0);
     let (mut last, mut looked) = (Threads::default(), 0.0);
-    let fed = feed::feed(&*engine, &take, stop, &mut |so_far| {
+    let fed = feed::feed(&*engine, &taking(options), stop, &mut |so_far| {
         if so_far.batches > 0 && first.is_none() {
             first = Some(engine.metrics());
             watch.on();
@@ -177,17 +172,42 @@ fn run(
     });
     let queues = watch.end();
     let fed = fed?;
-    let from_disk = got::from_disk().zip(read).map_or(0, |(after, before)| after.saturating_sub(before));
-    let first = first.unwrap_or_default();
-    let measured = Measured { first: &first, last: &fed.metrics, got: last, cpu_us: fed.cpu_us_per_frame, from_disk };
-    let stages = shares::stages(&measured, machine, shape);
-    let cores_busy = fed.cpu_us_per_frame.zip(fed.frames_per_second).map(|(us, rate)| us * rate / 1e6);
     // Who waited for whom from the first batch on, as the bottleneck says, too.
-    let mut since = fed.metrics.waits.since(&first.waits);
+    let mut since = fed.metrics.waits.since(&first.unwrap_or_default().waits);
     since.limited_by.clear();
-    let explains = Metrics { waits: since, ..fed.metrics.clone() }.explain(machine.cores as u64);
-    let run = Run { threads, fed, cores_busy, speedup: None, held_up: last.held_up(), queues };
-    Ok((run, stages, explains))
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let explains = Metrics { waits: since, ..fed.metrics.clone() }.explain(cores as u64);
+    let cores_busy = fed.cpu_us_per_frame.zip(fed.frames_per_second).map(|(us, rate)| us * rate / 1e6);
+    Ok((Run { threads, fed, cores_busy, speedup: None, held_up: last.held_up(), queues }, explains))
+}
+
+fn taking(options: &BenchOptions) -> FeedOptions {
+    let seconds = options.batches.is_none().then_some(SECONDS);
+    FeedOptions { batches: options.batches, seconds, ..FeedOptions::default() }
+}
+
+/// A run whose stages count processor time, and each of them beside its limit.
+fn profiled(
+    opened: &Opened,
+    threads: usize,
+    options: &BenchOptions,
+    (machine, shape): (&Machine, &Shape),
+    stop: &AtomicBool,
+) -> Result<Vec<Stage>> {
+    let engine = opened.engine(threads)?;
+    let (read, mut first): (_, Option<Metrics>) = (got::from_disk(), None);
+    let profile = Profile::begin();
+    let fed = feed::feed(&*engine, &taking(options), stop, &mut |so_far| {
+        if so_far.batches > 0 && first.is_none() {
+            first = Some(engine.metrics());
+        }
+    });
+    drop(profile);
+    let fed = fed?;
+    let from_disk = got::from_disk().zip(read).map_or(0, |(after, before)| after.saturating_sub(before));
+    let (first, clock_us) = (first.unwrap_or_default(), fed.frames_per_second.map(|rate| 1e6 / rate));
+    let measured = Measured { first: &first, last: &fed.metrics, cpu_us: fed.cpu_us_per_frame, clock_us, from_disk };
+    Ok(shares::stages(&measured, machine, shape))
 }
 
 fn summed(machine: Machine, (stages, explains): (Vec<Stage>, String), runs: Vec<Run>, encode_us: Option<f64>) -> Bench {

@@ -4,7 +4,6 @@
 use gristmill_engine::pipeline::{Metrics, StageMetrics};
 use serde::Serialize;
 
-use super::got::Threads;
 use super::machine::Machine;
 use super::sample::Inflation;
 
@@ -55,10 +54,10 @@ pub(super) struct Measured<'a> {
     pub(super) first: &'a Metrics,
     /// At the last.
     pub(super) last: &'a Metrics,
-    /// What its threads got, from the start to the last batch.
-    pub(super) got: Threads,
     /// Processor time of the whole process between the first and the last batch, in microseconds a position.
     pub(super) cpu_us: Option<f64>,
+    /// Microseconds of the clock between two positions, from the first batch to the last.
+    pub(super) clock_us: Option<f64>,
     /// Bytes that came from a disk since the start.
     pub(super) from_disk: u64,
 }
@@ -69,13 +68,6 @@ type Floor = Option<(&'static str, f64)>;
 /// Every stage of a run that does something for each position, in flow order, then the rest.
 pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Vec<Stage> {
     let all = &run.last.stages;
-    let is_read = |stage: &&StageMetrics| work(stage) == Some("read");
-    let [read, worked] = [true, false].map(|reads| {
-        let of = all.iter().filter(|stage| work(stage).is_some() && is_read(stage) == reads);
-        of.map(busy).sum::<u64>()
-    });
-    let shares = [run.got.read.share_of(read), run.got.work.share_of(worked)];
-    let share = |stage: &StageMetrics| shares[usize::from(!is_read(&stage))];
     // What went into the steps after the unpackers of an output.
     let (mut entered, mut found) = (0, Vec::new());
     for (at, stage) in all.iter().enumerate() {
@@ -96,9 +88,9 @@ pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Ve
         }
         let each = |total: u64| total as f64 / frames as f64;
         let decoded = unpacked.map_or(1.0, |unpacker| each(count(unpacker, "frames_decoded")));
-        let clock = each(busy(stage)) / 1e3;
-        let from_disk = work == "read" && 2 * run.from_disk >= count(stage, "stored_bytes");
-        let us = if from_disk { clock } else { clock * share(stage) };
+        // A disk is a matter of the clock: who waits for it takes no processor time.
+        let clock = run.clock_us.filter(|_| work == "read" && 2 * run.from_disk >= count(stage, "stored_bytes"));
+        let us = clock.unwrap_or(each(busy(stage)) / 1e3);
         let bytes = match work {
             "read" => each(count(stage, "stored_bytes")),
             "decode" => decoded * inflated(machine, shape).map_or(shape.record, |inflation| inflation.bytes_per_frame),
@@ -107,13 +99,13 @@ pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Ve
             "gather" => shape.row,
             _ => shape.tensors,
         };
-        let mut floor = floor(work, bytes, from_disk, machine, shape);
+        let mut floor = floor(work, bytes, clock.is_some(), machine, shape);
         if work == "read" && floor.is_some_and(|(limit, floor)| limit == "memory" && floor > MAPPED * us) {
             floor = Some(("copy", bytes * 1e6 / machine.copy.bytes_per_second));
         }
         found.push(of(&stage.name, work, us, bytes, floor));
     }
-    found.extend(rest(run, &share));
+    found.extend(rest(run));
     found
 }
 
@@ -175,7 +167,7 @@ fn of(stage: &str, work: &'static str, us: f64, bytes: f64, floor: Floor) -> Sta
     let share = floor.map(|(_, floor)| floor / us).filter(|share| share.is_finite());
     let size = told(bytes);
     let does = match work {
-        "read" => format!("reads {size} a position"),
+        "read" => format!("fetches {size} a position"),
         "decode" => format!("makes {size} a position"),
         "pass" => format!("goes through {size} a position"),
         "reservoir" => format!("copies {size} a position"),
@@ -207,7 +199,7 @@ fn of(stage: &str, work: &'static str, us: f64, bytes: f64, floor: Floor) -> Sta
 }
 
 /// What the process took between the first and the last batch that no stage counts.
-fn rest(run: &Measured<'_>, share: &dyn Fn(&StageMetrics) -> f64) -> Option<Stage> {
+fn rest(run: &Measured<'_>) -> Option<Stage> {
     let all = run.cpu_us?;
     let before = |name: &str| run.first.stages.iter().find(|stage| stage.name == name);
     let grown = |stage: &StageMetrics, name: &str| {
@@ -216,7 +208,7 @@ fn rest(run: &Measured<'_>, share: &dyn Fn(&StageMetrics) -> f64) -> Option<Stag
     let given = run.last.stages.iter().filter(|stage| work(stage) == Some("encode"));
     let rows: u64 = given.map(|stage| grown(stage, "rows")).sum();
     let counted = run.last.stages.iter().filter(|stage| work(stage).is_some());
-    let counted: f64 = counted.map(|stage| grown(stage, "busy_ns") as f64 * share(stage)).sum();
+    let counted: f64 = counted.map(|stage| grown(stage, "busy_ns") as f64).sum();
     let us = (all - counted / 1e3 / rows.max(1) as f64).max(0.0);
     let says = format!(
         "handoff and the rest take {} us: choosing rows, handing batches over, and who takes them; bytes are not moved",
@@ -250,7 +242,6 @@ mod tests {
     use gristmill_engine::pipeline::Tally;
 
     use super::*;
-    use crate::bench::got::Got;
     use crate::bench::machine::{Bandwidth, Gathering};
     use crate::bench::storage::Storage;
 
@@ -320,7 +311,7 @@ mod tests {
     fn each_stage_of_a_stream_is_held_against_its_limit() {
         let (first, last) = (stream(1), stream(10));
         let shape = Shape { record: 8000.0, tensors: 36_000.0, ..Shape::default() };
-        let run = Measured { first: &first, last: &last, got: Threads::default(), cpu_us: Some(60.0), from_disk: 0 };
+        let run = Measured { first: &first, last: &last, cpu_us: Some(60.0), clock_us: Some(10.0), from_disk: 0 };
         let found = stages(&run, &machine(), &shape);
         let expected: [(&str, &str, f64, f64, Option<&str>, Option<f64>); 6] = [
             ("pool", "read", 2.0, 500.0, Some("memory"), Some(0.5)),
@@ -344,24 +335,23 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_had_half_a_core_took_half_the_time_and_a_disk_is_a_matter_of_the_clock() {
+    fn a_disk_is_a_matter_of_the_clock() {
         let (first, last) = (stream(1), stream(10));
         let shape = Shape { record: 8000.0, tensors: 36_000.0, ..Shape::default() };
-        let half = Got { ran: 100_000_000, held_up: 100_000_000 };
-        let got = Threads { work: half, read: half };
-        let run = Measured { first: &first, last: &last, got, cpu_us: Some(60.0), from_disk: 400_000 };
+        let run = Measured { first: &first, last: &last, cpu_us: Some(60.0), clock_us: Some(10.0), from_disk: 400_000 };
         let found = stages(&run, &machine(), &shape);
-        assert!(near(found[2].us, 20.0) && near(found[4].us, 2.0), "{found:#?}");
-        assert!(near(found[0].us, 2.0), "a wait for the disk is no processor time: {:?}", found[0]);
+        assert!(near(found[0].us, 10.0) && near(found[0].floor_us.unwrap(), 5.0), "{:?}", found[0]);
         assert_eq!(found[0].limit, Some("storage"));
-        assert!(near(found[0].floor_us.unwrap(), 5.0), "{:?}", found[0]);
+        assert!(near(found[2].us, 40.0), "what is computed is not: {:?}", found[2]);
+        let warm = stages(&Measured { from_disk: 100_000, ..run }, &machine(), &shape);
+        assert_eq!((warm[0].us, warm[0].limit), (2.0, Some("memory")));
     }
 
     #[test]
     fn files_that_are_inflated_as_a_whole_or_mapped_are_copied() {
         let (first, last) = (stream(1), stream(10));
         let shape = Shape { record: 8000.0, tensors: 36_000.0, whole: true, ..Shape::default() };
-        let run = Measured { first: &first, last: &last, got: Threads::default(), cpu_us: None, from_disk: 0 };
+        let run = Measured { first: &first, last: &last, cpu_us: None, clock_us: None, from_disk: 0 };
         let mut slow = machine();
         slow.storage.as_mut().unwrap().cached_cpu_us_per_byte = 6e-3;
         let found = stages(&run, &slow, &shape);
@@ -379,7 +369,7 @@ mod tests {
             ..Metrics::default()
         };
         let (first, last) = (feed(1), feed(9));
-        let run = Measured { first: &first, last: &last, got: Threads::default(), cpu_us: Some(0.75), from_disk: 0 };
+        let run = Measured { first: &first, last: &last, cpu_us: Some(0.75), clock_us: None, from_disk: 0 };
         let shape = Shape { row: 48.0, tensors: 400.0, ..Shape::default() };
         let found = stages(&run, &machine(), &shape);
         let names: Vec<&str> = found.iter().map(|stage| stage.work).collect();
@@ -394,7 +384,7 @@ mod tests {
     #[test]
     fn what_has_not_run_is_left_out_and_what_was_not_measured_has_no_limit() {
         let none = Metrics::default();
-        let run = Measured { first: &none, last: &none, got: Threads::default(), cpu_us: None, from_disk: 0 };
+        let run = Measured { first: &none, last: &none, cpu_us: None, clock_us: None, from_disk: 0 };
         assert_eq!(stages(&run, &machine(), &Shape::default()), []);
         let last = stream(10);
         let run = Measured { last: &last, ..run };

@@ -180,7 +180,8 @@ fn drop_kept(paths: &BTreeSet<&Path>, units: &[Unit]) -> Option<String> {
         }
         asked += 1;
     }
-    (kept * 10 > asked).then(|| format!("memory keeps {kept} of {asked} places, although the system was told to drop the files"))
+    (kept * 10 > asked)
+        .then(|| format!("memory keeps {kept} of {asked} places, although the system was told to drop the files"))
 }
 
 #[cfg(test)]
