@@ -313,7 +313,7 @@ mod tests {
         let shape = Shape { record: 8000.0, tensors: 36_000.0, ..Shape::default() };
         let run = Measured { first: &first, last: &last, cpu_us: Some(60.0), clock_us: Some(10.0), from_disk: 0 };
         let found = stages(&run, &machine(), &shape);
-        let expected: [(&str, &str, f64, f64, Option<&str>, Option<f64>); 6] = [
+        let expected = [
             ("pool", "read", 2.0, 500.0, Some("memory"), Some(0.5)),
             ("check", "pass", 1.0, 16_000.0, Some("copy"), Some(1.6)),
             ("unpack", "decode", 40.0, 16_000.0, Some("inflate"), Some(16.0)),

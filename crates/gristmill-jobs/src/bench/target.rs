@@ -140,7 +140,8 @@ impl Opened {
         let files = data(pack);
         let all: u64 = files.iter().map(|(_, size)| size.div_ceil(PIECE)).sum();
         let piece = |i: u64| {
-            let mut at = (u128::from((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(all) >> 64) as u64;
+            let spread = u128::from((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(all);
+            let mut at = (spread >> 64) as u64;
             let (path, _) = files.iter().find(|(_, size)| {
                 let pieces = size.div_ceil(PIECE);
                 let here = at < pieces;
@@ -159,7 +160,7 @@ fn data(pack: &Selection) -> Vec<(PathBuf, u64)> {
     let folder = pack.pack().folder();
     let stem = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let letters = name.split(|c: char| c == '-' || c == '.').next().unwrap_or_default().to_owned();
+        let letters = name.split(['-', '.']).next().unwrap_or_default().to_owned();
         (letters, path.extension().unwrap_or_default().to_owned())
     };
     let wanted = stem(Path::new(&first));
