@@ -62,6 +62,11 @@ fn of_stream(args: &Bench) -> Result<Target> {
     if described.is_usual() {
         bench::declare(&mut described.config, args.river.tensors.is_some(), args.river.reservoir.is_some())?;
     }
+    if args.dry_run {
+        let config = &mut described.config;
+        (config.index, config.ledger, config.spill) = (Some("off".into()), None, None);
+        config.journal = config.journal.take().filter(|_| config.replay);
+    }
     described.loader()?;
     Ok(Target::Stream(Box::new(described.config)))
 }
