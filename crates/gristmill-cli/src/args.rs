@@ -1,6 +1,7 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
 pub(crate) mod address;
+pub(crate) mod bench;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demos;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use bench::Bench;
 use convert::Convert;
 use dedup::Dedup;
 use doctor::Doctor;
@@ -110,7 +112,7 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Run a loader: take batches as fast as it makes them, and show its throughput.
     Feed(Feed),
-    /// Measure throughput and its ceilings, and name the bottleneck.
+    /// Measure throughput and this machine, show each stage as a share of its limit, and name the bottleneck.
     Bench(Bench),
     /// Fit tokenizers of 2048 rows.
     #[command(subcommand)]
@@ -328,23 +330,6 @@ pub(crate) struct Feed {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout at the end.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gristmill bench games --batches 200\n  \
-gristmill bench games --threads 1,2,8 --batch-size 1024 --json | jq .bottleneck\n  gristmill bench loader.toml")]
-pub(crate) struct Bench {
-    #[command(flatten)]
-    pub(crate) river: River,
-    /// Numbers of threads to try, comma-separated.
-    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_delimiter = ',', default_value = "1,2")]
-    pub(crate) threads: Vec<usize>,
-    /// Batches in each run; the first is not counted.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
-    pub(crate) batches: u64,
-    /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
 }

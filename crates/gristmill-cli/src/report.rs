@@ -1,6 +1,7 @@
 //! The only file that prints: results to stdout, everything else to stderr.
 //! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
 
+pub(crate) mod bench;
 pub(crate) mod certificate;
 pub(crate) mod converting;
 pub(crate) mod demonstrations;

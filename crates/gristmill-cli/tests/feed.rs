@@ -1,4 +1,4 @@
-//! `feed` and `bench` on generated games: counts, determinism, configurations, bad games, stopping.
+//! `feed` on generated games: counts, determinism, configurations, bad games, stopping.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -266,19 +266,4 @@ fn what_cannot_run_is_refused_with_the_field() {
         assert_eq!((ran.code, ran.out.as_str()), (code, ""), "{words:?}: {ran:?}");
         assert!(ran.err.contains(part), "no `{part}` in {}", ran.err);
     }
-}
-
-#[test]
-fn bench_names_the_bottleneck() {
-    let folder = tempfile::tempdir().unwrap();
-    generate(folder.path(), "6", &[]);
-    let words = ["bench", text(folder.path()), "--batches", "3", "--batch-size", "64", "--reservoir", "64", "--json"];
-    let found = run(&words).ok().json();
-    assert_eq!(found["runs"].as_array().map(Vec::len), Some(2));
-    assert_eq!((&found["runs"][1]["threads"], &found["bytes_per_frame"]), (&2.into(), &36_176.0.into()));
-    for name in ["inflate_us", "encode_us", "ceiling", "of_ceiling", "speedup"] {
-        assert!(found[name].as_f64().unwrap() > 0.0, "{name}");
-    }
-    let names = ["storage", "decode", "copy", "encode", "handoff", "core", "pool", "trainer"];
-    assert!(names.contains(&found["bottleneck"].as_str().unwrap()));
 }

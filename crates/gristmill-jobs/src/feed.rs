@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pipeline::{Batch, DataLoader, Metrics, Next, Waits};
+use gristmill_engine::pipeline::{Batch, Engine, Metrics, Next, Waits};
 use serde::Serialize;
 
 use super::meter::{self, Meter, Moment};
@@ -17,6 +17,8 @@ use super::npy;
 pub struct FeedOptions {
     /// Stop after this many batches; absent: at the end of the stream.
     pub batches: Option<u64>,
+    /// Stop this many seconds after the first batch, when there are a few; absent: at the end of the stream.
+    pub seconds: Option<f64>,
     /// Take this output only; absent: all outputs in turn.
     pub output: Option<String>,
     /// Write every batch into this folder, one `.npy` file per tensor.
@@ -33,6 +35,8 @@ pub enum Ended {
     Batches,
     /// The stream ended.
     End,
+    /// The wanted time was over.
+    Time,
     /// `stop` was set.
     Stopped,
 }
@@ -77,12 +81,15 @@ pub struct Fed {
 /// How often to look whether to stop.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Takes batches until there are enough, the stream ends, or `stop` is set, and stops the loader.
+/// Batches that are taken, however long they take.
+const FEW: u64 = 8;
+
+/// Takes batches until there are enough, the time is over, the stream ends, or `stop` is set, and stops the loader.
 /// It calls `progress` after every batch, and now and then while none comes.
 ///
 /// Errors: what the loader raises; `Path` when a batch cannot be written, of kind `AlreadyExists` where its file is there.
 pub fn feed(
-    loader: &DataLoader,
+    loader: &dyn Engine,
     options: &FeedOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Fed),
@@ -92,7 +99,7 @@ pub fn feed(
     result
 }
 
-fn take(loader: &DataLoader, options: &FeedOptions, stop: &AtomicBool, progress: &mut dyn FnMut(&Fed)) -> Result<Fed> {
+fn take(loader: &dyn Engine, options: &FeedOptions, stop: &AtomicBool, progress: &mut dyn FnMut(&Fed)) -> Result<Fed> {
     let mut aliases: Vec<String> = match &options.output {
         Some(alias) => vec![alias.clone()],
         None => loader.outputs().iter().map(|output| output.alias.clone()).collect(),
@@ -104,6 +111,10 @@ fn take(loader: &DataLoader, options: &FeedOptions, stop: &AtomicBool, progress:
     let wanted = options.batches.unwrap_or(u64::MAX);
     let mut turn = 0;
     while !aliases.is_empty() && tape.fed.batches < wanted {
+        if options.seconds.is_some_and(|seconds| tape.lasted(seconds)) {
+            tape.fed.ended = Ended::Time;
+            break;
+        }
         if stop.load(Ordering::Relaxed) {
             tape.fed.ended = Ended::Stopped;
             break;
@@ -191,6 +202,12 @@ impl Tape {
         let between = (fed.frames - frames) as f64;
         fed.frames_per_second = Some(between / (now.wall - first.wall).max(1e-9));
         fed.cpu_us_per_frame = Some((now.cpu - first.cpu) * 1e6 / between.max(1.0));
+    }
+
+    /// Whether this number of seconds passed since the first batch, and a few batches came.
+    fn lasted(&self, seconds: f64) -> bool {
+        let first = self.first.as_ref().filter(|_| self.fed.batches >= FEW);
+        first.is_some_and(|(first, ..)| self.last.wall - first.wall >= seconds)
     }
 
     fn end(mut self, metrics: Metrics) -> Fed {

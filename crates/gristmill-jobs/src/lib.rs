@@ -31,7 +31,6 @@ pub mod verify_run;
 pub mod when;
 pub mod xray;
 
-mod ceiling;
 mod files;
 mod in_order;
 mod kinds;

@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     }
     let options = FeedOptions {
         batches: args.batches,
+        seconds: None,
         output: args.output.clone(),
         folder: args.out.clone(),
         overwrite: args.overwrite,

@@ -9,7 +9,7 @@ use gristmill_jobs::certificate::{self, Certificate};
 
 use super::river;
 use crate::args::plan::Plan;
-use crate::args::river::LastBatch;
+use crate::args::river::{LastBatch, River};
 use crate::failure::{Failure, Result};
 use crate::report::{self, certificate as words};
 use crate::stopping;
@@ -36,24 +36,13 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
 }
 
 /// Whether a pack lies there.
-fn holds_rows(place: &Path) -> bool {
+pub(super) fn holds_rows(place: &Path) -> bool {
     is_pack(place).unwrap_or(false) || place.join(METADATA).is_file()
 }
 
 fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
     let river = &args.river;
-    let of_streams = [
-        ("--pool", river.pool.is_some()),
-        ("--reservoir", river.reservoir.is_some()),
-        ("--sampling-rate", river.sampling_rate.is_some()),
-        ("--position-count", river.position_count.is_some()),
-        ("--watch", river.watch.is_some()),
-        ("--split", river.split.is_some()),
-        ("--lanes", river.lanes.is_some()),
-    ];
-    if let Some((flag, _)) = of_streams.iter().find(|(_, given)| *given) {
-        return Err(Failure::Usage(format!("{flag} goes with directories of games, and {pack} is a pack")));
-    }
+    refuse_options_of_streams(river, pack)?;
     let defaults = IndexConfig::default();
     let config = IndexConfig {
         batch_size: river.batch_size.unwrap_or(defaults.batch_size),
@@ -70,6 +59,23 @@ fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
         ..defaults
     };
     Ok(certificate::of_pack(pack.into(), &config, args.condition.as_deref(), &mut || !stopping::is_raised())?)
+}
+
+/// Refuses options that rows of a pack have no use for.
+pub(super) fn refuse_options_of_streams(river: &River, pack: &str) -> Result<()> {
+    let of_streams = [
+        ("--pool", river.pool.is_some()),
+        ("--reservoir", river.reservoir.is_some()),
+        ("--sampling-rate", river.sampling_rate.is_some()),
+        ("--position-count", river.position_count.is_some()),
+        ("--watch", river.watch.is_some()),
+        ("--split", river.split.is_some()),
+        ("--lanes", river.lanes.is_some()),
+    ];
+    if let Some((flag, _)) = of_streams.iter().find(|(_, given)| *given) {
+        return Err(Failure::Usage(format!("{flag} goes with directories of games, and {pack} is a pack")));
+    }
+    Ok(())
 }
 
 fn of_stream(args: &Plan) -> Result<Vec<Certificate>> {

@@ -18,6 +18,11 @@ pub(super) struct Described {
 }
 
 impl Described {
+    /// Whether it is the usual graph over directories, and no file describes it.
+    pub(super) fn is_usual(&self) -> bool {
+        self.from.is_none()
+    }
+
     /// A loader of it.
     ///
     /// Errors: `Usage` with the place in the file for what cannot run.

@@ -33,6 +33,7 @@ pub(crate) fn html(found: &Diagnosis) -> String {
         facts: told.into_iter().chain(facts(found)).map(fact).collect(),
         tables,
         distributions: distributions::distributions(&found.stats),
+        ..Page::default()
     })
 }
 

@@ -1,9 +1,8 @@
-//! What flows through a loader, as text: the line of the moment, the summary, the benchmark. Prints nothing.
+//! What flows through a loader, as text: the line of the moment, the summary. Prints nothing.
 
 use std::fmt::Write;
 
 use gristmill_engine::pipeline::{IoErrorCounts, Metrics};
-use gristmill_jobs::bench::Bench;
 use gristmill_jobs::feed::{Ended, Fed};
 
 /// The message while files cannot be read.
@@ -32,7 +31,7 @@ pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
 }
 
 /// Batches too few for a rate: what the machine did besides would be most of it.
-const TOO_FEW: u64 = 3;
+pub(super) const TOO_FEW: u64 = 3;
 
 fn rate(fed: &Fed) -> String {
     match fed.frames_per_second {
@@ -46,6 +45,7 @@ pub(crate) fn summary(fed: &Fed) -> String {
     let ended = match fed.ended {
         Ended::Batches => "as many as --batches",
         Ended::End => "the end of the stream",
+        Ended::Time => "the time was over",
         Ended::Stopped => "stopped",
     };
     let mut out = format!("{} batches, {} positions in {:.1} s ({ended})\n", fed.batches, fed.frames, fed.seconds);
@@ -75,7 +75,7 @@ pub(crate) fn summary(fed: &Fed) -> String {
 }
 
 /// What a batch lacked, in words.
-fn lacked(cause: &str) -> String {
+pub(super) fn lacked(cause: &str) -> String {
     let words = match cause {
         "storage" => "waiting for stored bytes",
         "gather" => "reading rows together",
@@ -89,46 +89,4 @@ fn lacked(cause: &str) -> String {
         _ => return "too short to measure".to_owned(),
     };
     format!("{words} ({cause})")
-}
-
-/// The benchmark.
-pub(crate) fn bench(found: &Bench) -> String {
-    if found.runs.iter().any(|run| run.fed.batches <= TOO_FEW) {
-        return format!(
-            "too short to measure: a run of at most {TOO_FEW} batches; --batches says how many, and the data must have them"
-        );
-    }
-    let mut out = "threads  positions/s  us/position  cores busy  first batch\n".to_owned();
-    let number = |x: Option<f64>, decimals: usize| x.map_or("-".to_owned(), |x| format!("{x:.decimals$}"));
-    for run in &found.runs {
-        let fed = &run.fed;
-        let _ = writeln!(
-            out,
-            "{:>7}  {:>11}  {:>11}  {:>10}  {:>9} s",
-            run.threads,
-            number(fed.frames_per_second, 0),
-            number(fed.cpu_us_per_frame, 2),
-            number(run.cores_busy, 2),
-            number(fed.first_batch_seconds, 2),
-        );
-    }
-    let _ = writeln!(
-        out,
-        "inflating alone {:.2} us, encoding alone {:.2} us: at most {:.0} positions/s on one thread",
-        found.inflate_us, found.encode_us, found.ceiling
-    );
-    if let Some(share) = found.of_ceiling {
-        let _ = writeln!(out, "one thread reaches {:.0} % of that", share * 100.0);
-    }
-    if let Some(share) = found.of_ceiling_cpu {
-        let _ = writeln!(out, "inflating and encoding are {:.0} % of its processor time", share * 100.0);
-    }
-    if let Some(speedup) = found.speedup {
-        let _ = writeln!(out, "the last run is {speedup:.2} times as fast as the first");
-    }
-    if let Some(bytes) = found.bytes_per_frame {
-        let _ = writeln!(out, "{bytes:.0} bytes a position");
-    }
-    let _ = write!(out, "bottleneck: {}", lacked(&found.bottleneck));
-    out
 }

@@ -44,6 +44,7 @@ fn a_dry_run_leaves_the_disk_as_it_was() {
         &["inspect", &demos, "--png", &png],
         &["inspect", &demos, "--png", &out],
         &["stats", &games, "--html", &html],
+        &["bench", &games, "--batches", "4", "--batch-size", "8", "--threads", "1", "--html", &html],
         &["pack", &games, &out],
         &["pack", &games, &pack, "--append"],
         &["pack", &games, &pack, "--overwrite"],

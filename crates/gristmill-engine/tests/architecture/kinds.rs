@@ -48,7 +48,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-stages/src/stage", &["rescore.rs", "validate.rs"]),
     ("gristmill-stages/src/stage/load", &["index.rs"]),
     ("gristmill-runtime/src/tablebase", &["mod.rs"]),
-    ("gristmill-jobs/src", &["ceiling.rs", "files.rs", "selected.rs", "sidecar.rs", "tokenizer.rs"]),
+    ("gristmill-jobs/src", &["files.rs", "selected.rs", "sidecar.rs", "tokenizer.rs"]),
     ("gristmill-jobs/src/convert", &["database.rs", "flow.rs", "mod.rs", "plan.rs", "source.rs", "target.rs"]),
     (
         "gristmill-jobs/src/demos",

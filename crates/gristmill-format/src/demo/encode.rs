@@ -65,6 +65,19 @@ impl FieldEncoder {
     }
 }
 
+/// The declarations of all fields of `layout` that are numbers, such as `obs:u8[64,64,3]`: with them a stream has the tensors
+/// that [`FieldEncoder::new`] makes of these records.
+pub fn declarations(layout: &Layout) -> Vec<String> {
+    let one = |field: &Field| {
+        let scalar = element(field).ok()?;
+        let (word, _) = TYPES.iter().find(|(_, known)| *known == scalar)?;
+        let dims: Vec<String> = field.shape.iter().map(usize::to_string).collect();
+        let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
+        Some(format!("{}:{word}{dims}", field.name))
+    };
+    layout.fields().iter().filter_map(one).collect()
+}
+
 /// How a field is declared.
 const FORM: &str = "name each with its type and the shape of one step, such as `obs:u8[64,64,3]`, `acts:i64` or `rews:f32`; \
                     `gristmill inspect` of a file shows them";
@@ -201,6 +214,9 @@ mod tests {
         let declared = FieldEncoder::declared(&["acts:i16".to_owned(), "draw".to_owned()]).unwrap();
         assert_eq!(declared.outputs().iter().map(|spec| &*spec.name).collect::<Vec<_>>(), ["acts", "draw"]);
         assert!(declared.fits(&layout).is_ok());
+        assert_eq!(declarations(&layout), ["obs:u8[2]", "acts:i16"]);
+        let all = FieldEncoder::declared(&declarations(&layout)).unwrap();
+        assert!(all.fits(&layout).is_ok() && all.outputs() == FieldEncoder::new(&layout, &[]).unwrap().outputs());
         for (name, kind, says) in [("rews", Kind::Missing, "obs, name, acts"), ("name", Kind::Unsupported, "name")] {
             let e = FieldEncoder::new(&layout, &[name.to_owned()]).unwrap_err();
             assert!(e.kind() == kind && e.detail().contains(says), "{e}");

@@ -57,6 +57,13 @@ pub trait Kind: Debug + Send + Sync {
         None
     }
 
+    /// The tensors that a stream of its frames has to declare, for all fields of records of this layout; none where its encoder
+    /// knows them.
+    fn declares(&self, records: &Layout) -> Vec<String> {
+        let _ = records;
+        Vec::new()
+    }
+
     /// How a folder of its games is packed; none for what is not packed.
     fn way(&self) -> Option<Way> {
         let codec = self.codec()?;

@@ -115,7 +115,7 @@ impl<T> Handoff<T> {
         if state.closed || !state.items.is_empty() || wait == Some(Duration::ZERO) {
             return self.take_from(state, Some(Duration::ZERO));
         }
-        self.waited.during(|| self.take_from(state, wait))
+        self.waited.lasting(|| self.take_from(state, wait))
     }
 
     fn take_from(&self, mut state: MutexGuard<'_, State<T>>, wait: Option<Duration>) -> Taken<T> {

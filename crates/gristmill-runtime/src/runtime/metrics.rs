@@ -2,8 +2,10 @@
 //! The one place that reads the clock for measurement; nothing here can change what the river delivers.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// A counter that many threads add to.
 #[derive(Debug, Default)]
@@ -21,17 +23,61 @@ impl Counter {
     }
 }
 
+/// Whether loads count the processor time of threads.
+static PROFILED: AtomicBool = AtomicBool::new(false);
+
+/// While it lives, every [`Load`] of this process counts the processor time of the thread that works, and not the clock's: what a
+/// thread waits for a core or a disk is left out then. It costs a call of the system at each end, and is for benchmarks.
+#[derive(Debug)]
+pub struct Profile(());
+
+impl Profile {
+    /// From here on.
+    pub fn begin() -> Self {
+        PROFILED.store(true, Ordering::Relaxed);
+        Profile(())
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        PROFILED.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Processor time of the calling thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}
+
 /// Time that threads spent busy in a stage, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Load(Counter);
 
 impl Load {
-    /// Runs `work` and counts the time it took.
+    /// Runs `work` and counts the time it took; its processor time, where there is a [`Profile`].
     pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
+        if !PROFILED.load(Ordering::Relaxed) {
+            return self.lasting(work);
+        }
+        let start = thread_time();
+        let result = work();
+        self.add(thread_time().saturating_sub(start));
+        result
+    }
+
+    /// Runs `work` and counts the time of the clock, whatever it was spent with.
+    pub fn lasting<R>(&self, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
-        self.0.add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        self.add(start.elapsed());
         result
+    }
+
+    fn add(&self, time: Duration) {
+        self.0.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Busy nanoseconds so far.
@@ -133,9 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn load_counts_busy_time() {
+    fn loads_count_busy_time_and_a_profile_no_sleep() {
         let load = Load::default();
         assert_eq!(load.during(|| std::thread::sleep(Duration::from_millis(3))), ());
         assert!(load.nanos() >= 3_000_000);
+        let (slept, worked, waited) = (Load::default(), Load::default(), Load::default());
+        let nap = || std::thread::sleep(Duration::from_millis(30));
+        let profile = Profile::begin();
+        slept.during(nap);
+        waited.lasting(nap);
+        worked.during(|| {
+            let start = thread_time();
+            while thread_time() - start < Duration::from_millis(2) {}
+        });
+        drop(profile);
+        assert!(slept.nanos() < 30_000_000 && waited.nanos() >= 30_000_000, "{slept:?} {waited:?}");
+        assert!(worked.nanos() >= 2_000_000, "{worked:?}");
     }
 }

@@ -1,6 +1,9 @@
-//! Distributions of any game -> one HTML page with plots that needs nothing beside it: no script, no font, no network.
+//! Distributions of any game, and other figures -> one HTML page with plots that needs nothing beside it: no script, no font, no
+//! network.
 //! A function of its arguments; writes no file.
 
+pub(crate) mod bars;
+pub(crate) mod curve;
 mod plot;
 
 use std::fmt::Write;
@@ -16,8 +19,25 @@ pub(crate) struct Page<'a> {
     pub(crate) facts: Vec<(String, String)>,
     /// What stands in words below them.
     pub(crate) tables: Vec<Table>,
+    /// Pictures with the numbers that they show, in order.
+    pub(crate) figures: Vec<Figure>,
     /// What is plotted, in order; those with nothing to show are left out.
     pub(crate) distributions: Vec<Distribution>,
+}
+
+/// A picture, and its numbers as a table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Figure {
+    /// Its title.
+    pub(crate) title: String,
+    /// Lines below it.
+    pub(crate) lines: Vec<String>,
+    /// The picture, as SVG; may be empty.
+    pub(crate) svg: String,
+    /// The names of the columns of its numbers.
+    pub(crate) head: Vec<String>,
+    /// Its numbers.
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// A title, some lines, and what belongs to them.
@@ -62,6 +82,7 @@ pub(crate) fn html(page: &Page<'_>) -> String {
     out.push_str("</dl>\n");
     page.tables.iter().for_each(|table| words(&mut out, table));
     out.push_str("<main>\n");
+    page.figures.iter().for_each(|figure| drawn(&mut out, figure));
     page.distributions.iter().filter(|d| !d.is_empty()).for_each(|d| section(&mut out, d));
     out.push_str("</main>\n</body>\n</html>\n");
     out
@@ -73,6 +94,20 @@ fn words(out: &mut String, table: &Table) {
     out.push_str("<ul>\n");
     table.rows.iter().for_each(|row| _ = writeln!(out, "<li>{}</li>", escaped(row)));
     out.push_str("</ul>\n</section>\n");
+}
+
+fn drawn(out: &mut String, figure: &Figure) {
+    let _ = writeln!(out, "<section>\n<h2>{}</h2>", escaped(&figure.title));
+    figure.lines.iter().for_each(|line| _ = writeln!(out, "<p>{}</p>", escaped(line)));
+    out.push_str(&figure.svg);
+    out.push_str("<details><summary>numbers</summary><table>");
+    let row = |out: &mut String, tag: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+        let _ = writeln!(out, "<tr>{cells}</tr>");
+    };
+    row(out, "th", &figure.head);
+    figure.rows.iter().for_each(|cells| row(out, "td", cells));
+    out.push_str("</table></details>\n</section>\n");
 }
 
 fn section(out: &mut String, distribution: &Distribution) {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::demo::KIND;
-use gristmill_format::demo::encode::FieldEncoder;
+use gristmill_format::demo::encode::{FieldEncoder, declarations};
 use gristmill_format::demo::pack::{CODEC, PACKED, PackedTrajectory};
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
@@ -60,6 +60,10 @@ impl Kind for Demo {
             "a pack of demonstrations, which streams take by the encoder `fields` alone: declare them, or feed it by \
              gristmill.DataLoader(gristmill.open(PACK), batch_size=...) in Python",
         )
+    }
+
+    fn declares(&self, records: &Layout) -> Vec<String> {
+        declarations(records)
     }
 
     fn held(&self, held: &Held<'_>) -> String {
