@@ -59,6 +59,7 @@ from gristmill.jobs.packing import (
     Recovered,
     Recovery,
     Remark,
+    Share,
     Skipped,
     Valued,
     checksum,
@@ -67,6 +68,7 @@ from gristmill.jobs.packing import (
     recover,
     value_rows,
 )
+from gristmill.jobs.sharing import Shares, ShareStatus, commit, shares
 from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch
 from gristmill.loaders.certificate import Certificate
@@ -139,6 +141,9 @@ __all__ = [
     "Recovery",
     "Remark",
     "Rows",
+    "Share",
+    "ShareStatus",
+    "Shares",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
@@ -163,6 +168,7 @@ __all__ = [
     "__version__",
     "checksum",
     "chess",
+    "commit",
     "config",
     "convert",
     "demos",
@@ -183,6 +189,7 @@ __all__ = [
     "recover",
     "resume",
     "safe_pickle",
+    "shares",
     "stats",
     "symmetric",
     "value_rows",

@@ -175,4 +175,6 @@ def before(words: list[str]) -> list[list[str]]:
         return [["mark", "pack", "late", "--rule", "plies_left < 20"]]
     if words[0] == "xray" and "--config" in words and "--survey" not in words:
         return [["feed", "run.toml"]]
+    if words[0] in ("shares", "commit"):
+        return [["pack", "games", words[1], "--share", f"{number}/2"] for number in (1, 2)]
     return []

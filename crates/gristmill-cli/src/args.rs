@@ -15,6 +15,7 @@ pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod rewrite;
 pub(crate) mod river;
+pub(crate) mod shares;
 pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
@@ -37,6 +38,7 @@ use places::{VerifyRun, When, Xray};
 use plan::Plan;
 use rewrite::{Filter, Rescore, Split};
 use river::River;
+use shares::{Commit, Shares};
 use shell::{Completions, Man};
 use stats::Stats;
 use tokenizer::Tokenizer;
@@ -70,6 +72,10 @@ pub(crate) enum Command {
     View(View),
     /// Pack a folder of chess games, raw 2048 logs or demonstrations for random access.
     Pack(Pack),
+    /// Join the shares of a job (`pack --share`) into its output, as one process would have made it.
+    Commit(Commit),
+    /// Show which shares of a job are done, running, failed or missing.
+    Shares(Shares),
     /// Merge several packs into one.
     Merge(Merge),
     /// Finish or undo what a killed job left in a pack or folder, and print which.

@@ -63,6 +63,8 @@ fn command(command: Command) -> Result<()> {
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::View(args) => cmd::view::run(&args),
         Command::Pack(args) => cmd::pack::run(&args),
+        Command::Commit(args) => cmd::commit::run(&args),
+        Command::Shares(args) => cmd::shares::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Recover(args) => cmd::recover::run(&args),
         Command::Clean(args) => cmd::clean::run(&args),

@@ -18,6 +18,7 @@ pub(crate) mod page;
 pub(crate) mod picture;
 pub(crate) mod places;
 pub(crate) mod rewriting;
+pub(crate) mod shares;
 pub(crate) mod verification;
 
 use std::io::{self, IsTerminal, Write};

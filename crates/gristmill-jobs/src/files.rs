@@ -67,14 +67,22 @@ pub(super) struct Listing {
 }
 
 /// A file that is not open yet.
+#[derive(Clone)]
 pub(super) struct Closed {
     store: Arc<dyn Store>,
     name: String,
     path: String,
+    /// Its length, as the listing has it.
+    bytes: u64,
     in_folder: bool,
 }
 
 impl Closed {
+    /// Its length in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Whether its name ends so.
     pub(super) fn named(&self, suffix: &str) -> bool {
         self.name.ends_with(suffix)
@@ -139,28 +147,30 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         let name = path.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
         let name = name.to_string_lossy().into_owned();
         let store = store::open(folder).map_err(unusable)?;
-        listing.files.push(Closed { store, name, path: named, in_folder: false });
+        let bytes = gristmill_engine::store::files::len(path)?.unwrap_or(0);
+        listing.files.push(Closed { store, name, path: named, bytes, in_folder: false });
         return Ok(listing);
     }
     let store = store::open(path).map_err(unusable)?;
-    let mut names: Vec<Arc<str>> = Vec::new();
+    let mut names: Vec<(Arc<str>, u64)> = Vec::new();
     let faults = store.list(&mut |stat| {
-        names.push(stat.name);
+        names.push((stat.name, stat.size));
         ControlFlow::Continue(())
     });
-    names.sort_unstable_by(|a, b| gristmill_engine::key::natural_cmp(a, b));
+    names.sort_unstable_by(|(a, _), (b, _)| gristmill_engine::key::natural_cmp(a, b));
     let packs: BTreeSet<&str> = names
         .iter()
-        .map(|name| split(name))
+        .map(|(name, _)| split(name))
         .filter(|(_, name)| row_files::is_rows(name))
         .map(|(folder, _)| folder)
         .collect();
     listing.packs = packs.iter().map(|folder| path.join(folder)).collect();
-    for name in &names {
+    for (name, bytes) in &names {
         let (folder, base) = split(name);
         if !(packs.contains(folder) && row_files::is_part(base)) {
             let path = path.join(&**name).display().to_string();
-            listing.files.push(Closed { store: store.clone(), name: name.to_string(), path, in_folder: true });
+            let (store, name, bytes) = (store.clone(), name.to_string(), *bytes);
+            listing.files.push(Closed { store, name, path, bytes, in_folder: true });
         }
     }
     for (kind, count) in faults.counts() {

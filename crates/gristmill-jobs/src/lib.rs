@@ -23,6 +23,7 @@ pub mod pack;
 pub mod recover;
 pub mod rewrite;
 pub mod selected;
+pub mod shares;
 pub mod stats;
 pub mod tokenizer;
 pub mod values;

@@ -64,7 +64,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::looking::{examine, generate_2048, generate_chess, metric_families, stats_of_paths, verify_paths};
     #[pymodule_export]
-    use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
+    use crate::packing::{
+        checksum_rows, commit_shares, merge_packs, pack_games, recover_folder, shares_of, value_rows,
+    };
     #[pymodule_export]
     use crate::pairs::{Counted, Mix, Pairs, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]

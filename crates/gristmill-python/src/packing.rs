@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gristmill_jobs::checksum::{ChecksumOptions, checksum};
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::merge::{MergeOptions, merge};
-use gristmill_jobs::pack::{Existing, PackOptions, pack};
+use gristmill_jobs::pack::{CommitOptions, Existing, PackOptions, commit, pack};
 use gristmill_jobs::recover::{RecoverOptions, recover};
+use gristmill_jobs::shares::shares;
 use gristmill_jobs::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,11 +22,28 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
     let options = PackOptions::from_json(options)?;
     let earlier = if options.existing == Existing::Resume { Earlier::Resumed } else { Earlier::Removed };
     watched(py, &options.stop, |look| {
+        if options.share.is_some() {
+            return pack(&options, &mut |_| look());
+        }
         let delivery = Delivery::to(&options.output, earlier, options.dry_run)?;
         let mut packed = pack(&PackOptions { output: delivery.folder(), ..options.clone() }, &mut |_| look())?;
         packed.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;
         Ok(packed)
     })
+}
+
+/// Makes the pack of all shares.
+#[pyfunction]
+pub(crate) fn commit_shares(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = CommitOptions::from_json(options)?;
+    watched(py, &options.stop, |look| commit(&options, &mut |_| look()))
+}
+
+/// How the shares of an output stand.
+#[pyfunction]
+pub(crate) fn shares_of(py: Python<'_>, output: PathBuf) -> Result<String, Fault> {
+    let all = py.detach(|| shares(&output))?;
+    serde_json::to_string(&all).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }
 
 /// Merges packs.

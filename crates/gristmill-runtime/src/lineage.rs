@@ -106,14 +106,24 @@ impl Taken {
 
     /// All of them, which came from `folder`.
     pub fn finish(self, folder: &Path) -> Sources {
-        let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        self.named(name_of(folder))
+    }
+
+    /// All of them, which came from a folder of this name.
+    pub fn named(self, name: String) -> Sources {
         Sources {
-            name: whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            name,
             games: self.games,
             stored_bytes: self.stored_bytes,
             xxh3_128: format!("{:032x}", self.hash.digest128()),
         }
     }
+}
+
+/// The name of a folder, without the folders around it.
+pub fn name_of(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// What tells the lineage of a folder without a manifest; hidden, so that no reader takes it for data.

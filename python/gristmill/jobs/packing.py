@@ -40,8 +40,19 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class Share:
+    """A share that `pack` made: which, by which plan, how many inputs and bytes; whether it was there already."""
+
+    share: str
+    plan: str
+    inputs: int
+    bytes: int
+    there: bool
+
+
+@dataclass(frozen=True)
 class Packed:
-    """What came of `pack`: the pack as it is now, and what was left out this time."""
+    """What came of `pack`: the pack as it is now, and what was left out this time. Of a share its own numbers."""
 
     pack: str
     layout: str
@@ -59,6 +70,7 @@ class Packed:
     seconds: float
     cpu_seconds: float
     peak_rss: int | None
+    share: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +161,7 @@ def pack(
     layout: Literal["aligned48", "packed46"] | Layout | npt.DTypeLike | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
+    share: str | tuple[int, int] | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
     weigh: Iterable[PositionSamplingConfig] = (),
@@ -180,6 +193,8 @@ def pack(
             own, the fields of a row, a structured dtype; by default those of the first game, or of the table.
         shard_rows: rows of every file but the last; by default one file.
         workers: threads; never changes a byte.
+        share: of files that many machines pack, the share that is packed now, `"17/400"` or `(17, 400)`, counted from
+            1. It is made beside `output`, once however often this is called; `commit` makes the pack of all.
         existing: what to do about an existing pack: refuse, replace it, resume an interrupted job, or add what is new.
         on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
         weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
@@ -207,36 +222,53 @@ def pack(
     form = layout if isinstance(layout, str) else None
     given = {"layout": form, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    options |= {"output": os.fspath(output)}
+    options |= {"output": os.fspath(output)} | ({} if share is None else {"share": _share(share)})
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
+    if share is not None and not isinstance(input, str | os.PathLike):
+        raise ConfigError("shares are of a folder of files; write what is open there first", field="share")
     if _is_of_records(input, {**own, "layout": None if form else layout}, fields):
         from gristmill.jobs.packing_records import as_records
 
         with as_records(input, options["output"], own, progress) as made:
-            return _done(json.loads(_gristmill.pack_games(to_json({**options, "input": made}))))
+            return done(json.loads(_gristmill.pack_games(to_json({**options, "input": made}))))
     # Readers of other data are extras.
     from gristmill.demos.minari.packing import as_shards
     from gristmill.demos.own.packing import as_folder, opened_to_pack
 
     source = opened_to_pack(input, fields)
+    if source is not None and share is not None:
+        raise ConfigError(
+            f"{input}: shares are of files that are packed as they are; these are read first", field="share"
+        )
     if source is not None:
         with as_folder(source, options["output"], progress) as (folder, is_pack):
             if is_pack:
                 return _packed_rows(folder, options)
             result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json({**options, "input": folder})))
+    elif share is not None:
+        result = json.loads(_gristmill.pack_games(to_json({**options, "input": os.fspath(input)})))
     else:
         options["input"] = os.fspath(input)
         with as_shards(options["input"], options["output"], progress) as shards:
             options["input"] = shards or options["input"]
             result = json.loads(_gristmill.pack_games(to_json(options)))
-    return _done(result)
+    return done(result)
 
 
-def _done(result: dict[str, Any]) -> Packed:
+def _share(share: str | tuple[int, int]) -> str:
+    """A share as the engine reads it."""
+    if isinstance(share, str):
+        return share
+    number, of = share
+    return f"{number}/{of}"
+
+
+def done(result: dict[str, Any]) -> Packed:
     """What the engine says of a pack that it made."""
     result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
     result["remarks"] = [Remark(**remark) for remark in result["remarks"]]
+    result["share"] = Share(**result["share"]) if result["share"] else None
     return Packed(**result)
 
 

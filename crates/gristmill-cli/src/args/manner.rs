@@ -20,6 +20,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &[
             "generate",
             "pack",
+            "commit",
+            "shares",
             "merge",
             "convert",
             "split",

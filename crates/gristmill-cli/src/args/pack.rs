@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use gristmill_jobs::shares::Share;
 
 use crate::failure::{Failure, Result};
 
@@ -14,6 +15,7 @@ use crate::failure::{Failure, Result};
 Examples:\n  gristmill pack games pack\n  \
 gristmill pack games pack --append\n  \
 gristmill pack games pack --resume\n  \
+gristmill pack games pack --share 1/400\n  \
 gristmill pack pack --abandon\n  \
 gristmill pack logs steps --layout packed46 --shard-rows 100000000"
 )]
@@ -39,6 +41,10 @@ pub(crate) struct Pack {
     /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) layout: Option<Layout>,
+    /// Pack share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which packs some. `gristmill commit OUT`
+    /// makes the pack of all; `gristmill shares OUT` lists them.
+    #[arg(long, value_name = "N/OF", conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
+    pub(crate) share: Option<Share>,
     /// Replace an existing pack, once the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
     pub(crate) overwrite: bool,

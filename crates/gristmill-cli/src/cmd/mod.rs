@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod checksum;
 pub(crate) mod clean;
+pub(crate) mod commit;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod dedup;
@@ -18,6 +19,7 @@ pub(crate) mod pack;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod rescore;
+pub(crate) mod shares;
 pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;

@@ -26,9 +26,14 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     let (input, output) = args.places()?;
     let Some(input) = input else { return abandon(args, output) };
     let earlier = if args.resume { Earlier::Resumed } else { Earlier::Removed };
-    let delivery = Delivery::to(output, earlier, args.dry_run)?;
+    let delivery = match args.share {
+        // A folder that all machines reach; what is elsewhere is refused by the job.
+        Some(_) => Delivery::Here(output.to_owned()),
+        None => Delivery::to(output, earlier, args.dry_run)?,
+    };
     let mut options = PackOptions::new(input, delivery.folder());
     options.workers = args.threads.map_or(options.workers, usize::from);
+    options.share = args.share;
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
     options.checkpoint_rows = args.checkpoint_rows.unwrap_or(options.checkpoint_rows);
@@ -58,6 +63,10 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     }
     let output = &*options.output;
     let mut packed = packed.map_err(|e| match e {
+        Error::Stopped if args.share.is_some() => {
+            Failure::stopped("nothing of the share is left, and the same command makes it")
+        }
+        e if args.share.is_some() => e.into(),
         Error::Stopped => Failure::stopped(left(output, "")),
         Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {
             Failure::Failed(format!("{e}\n{}", left(output, "mend or remove the game, then ")))
@@ -75,12 +84,20 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(output, ""))),
         e => e.into(),
     })?;
+    if packed.share.is_some() {
+        return shared(args, &packed);
+    }
     packed.pack = deliver(delivery, &options.stop, args.json, "the same command with --resume resumes")?;
     report::either(args.json, &packed, packing::packed)?;
     match packing::left_out(&packed) {
         Some(text) if !args.skip_bad && !packed.dry_run => Err(Failure::LeftOut(text)),
         _ => Ok(()),
     }
+}
+
+/// Says what became of a share. What its games lack is a matter of the commit.
+fn shared(args: &Pack, packed: &pack::Packed) -> Result<()> {
+    Ok(report::either(args.json, packed, packing::shared)?)
 }
 
 /// Gives up what an interrupted job left.

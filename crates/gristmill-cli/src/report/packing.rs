@@ -5,7 +5,7 @@ use std::fmt::Write;
 use gristmill_format::error::plain;
 use gristmill_jobs::checksum::Checksummed;
 use gristmill_jobs::merge::Merged;
-use gristmill_jobs::pack::Packed;
+use gristmill_jobs::pack::{Packed, Shared};
 use gristmill_jobs::values::Valued;
 
 /// Lines about single games, at most; the manifest has them all.
@@ -14,15 +14,7 @@ const LINES: usize = 20;
 /// The text of a packing.
 pub(crate) fn packed(packed: &Packed) -> String {
     let mut out = String::new();
-    let left_out = packed.skipped.iter().map(|skipped| {
-        let line = skipped.line.map(|line| format!(", line {line}")).unwrap_or_default();
-        let column = skipped.column.map(|column| format!(" column {column}")).unwrap_or_default();
-        let byte = skipped.offset.filter(|_| skipped.line.is_none()).map(|n| format!(", byte {n}")).unwrap_or_default();
-        let file = plain(&skipped.file);
-        format!("left out: {file}{line}{column}{byte}: {}: {}", skipped.kind, skipped.detail)
-    });
-    some(&mut out, left_out, "left out");
-    some(&mut out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", plain(&odd.file), odd.detail)), "odd");
+    left_out_lines(&mut out, packed);
     let verb = if packed.dry_run { "would hold" } else { "holds" };
     let files = if packed.files == 1 { "one file".to_owned() } else { format!("{} files", packed.files) };
     let Packed { pack, rows, runs, layout, .. } = packed;
@@ -42,6 +34,45 @@ pub(crate) fn packed(packed: &Packed) -> String {
     part(packed.skipped.len() as u64, "left out");
     for name in &packed.stale {
         let _ = write!(out, "\n{name} is of the rows before; `gristmill values {pack} --overwrite` makes values again");
+    }
+    out
+}
+
+/// Lines about what was left out, and about what is odd.
+fn left_out_lines(out: &mut String, packed: &Packed) {
+    let left_out = packed.skipped.iter().map(|skipped| {
+        let line = skipped.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        let column = skipped.column.map(|column| format!(" column {column}")).unwrap_or_default();
+        let byte = skipped.offset.filter(|_| skipped.line.is_none()).map(|n| format!(", byte {n}")).unwrap_or_default();
+        let file = plain(&skipped.file);
+        format!("left out: {file}{line}{column}{byte}: {}: {}", skipped.kind, skipped.detail)
+    });
+    some(out, left_out, "left out");
+    some(out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", plain(&odd.file), odd.detail)), "odd");
+}
+
+/// The text of a share.
+pub(crate) fn shared(packed: &Packed) -> String {
+    let Some(Shared { share, plan, inputs, bytes, there }) = &packed.share else { return self::packed(packed) };
+    let mut out = String::new();
+    left_out_lines(&mut out, packed);
+    let Packed { pack, rows, runs, .. } = packed;
+    let _ = match (packed.dry_run, there) {
+        (true, _) => {
+            write!(out, "share {share} of plan {plan} would be made of {inputs} inputs, {bytes} bytes: {pack}")
+        }
+        (_, true) => write!(
+            out,
+            "share {share} of plan {plan} is done already, nothing was written: {rows} rows of {runs} games in {pack}"
+        ),
+        _ => write!(
+            out,
+            "share {share} of plan {plan} holds {rows} rows of {runs} games, of {inputs} inputs, {bytes} bytes: {pack}"
+        ),
+    };
+    let count = packed.skipped.len();
+    if count > 0 {
+        let _ = write!(out, "; {count} left out, as the commit says again");
     }
     out
 }

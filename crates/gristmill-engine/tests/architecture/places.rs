@@ -45,6 +45,7 @@ const PLACES: [Place; 7] = [
             ("gristmill-runtime/src/runtime/metrics.rs", "rates and loads"),
             ("gristmill-runtime/src/store/", "modification times of files"),
             ("gristmill-jobs/src/meter.rs", "what feed and bench report"),
+            ("gristmill-jobs/src/shares/attempt.rs", "how old a lease is, for people"),
             ("gristmill-engine/src/pipeline/loader/mod.rs", "how long the consumer wants to wait"),
             ("gristmill-runtime/src/runtime/scheduler.rs", "what time it is, where no simulated world says it"),
             ("gristmill-cli/src/report.rs", "how often progress is shown"),

@@ -2,14 +2,17 @@
 //! Notes, together with what it has written, how to resume from there.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Skipped, Sources};
 use gristmill_engine::pack::metadata::{Extra, Metadata, MetadataWriter, Run};
+use gristmill_engine::pack::open::valuations;
+use gristmill_engine::pack::rows::{RowsOf, blocks};
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{Mark, RowWriter};
-use gristmill_engine::pack::{self, layout_name};
+use gristmill_engine::pack::{self, layout_name, shards};
 use gristmill_engine::row_files;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::g2048::RowForm;
@@ -21,7 +24,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::begin::{stage, stage_quarantine};
 use super::flow::{End, Event, Flow};
-use super::lineage::Made;
+use super::join::Part;
+use super::lineage::{Made, Told};
 use super::{OnError, PackOptions, Progress, is_unreadable};
 
 /// Where a job stands: everything that it needs to resume, beside the files.
@@ -79,6 +83,8 @@ pub(super) struct Assembly<'a> {
     pub(super) checkpoint: u64,
     /// Keys of the games that the pack had before.
     pub(super) known: HashSet<u128>,
+    /// What shares say of their games, where it is made of these.
+    pub(super) told: Option<Told>,
 }
 
 /// The game that is coming out, and where everything stood before it.
@@ -282,11 +288,73 @@ impl Assembly<'_> {
             sources: self.standing.sources.clone(),
             skipped: self.standing.skipped.clone(),
             remarks: self.standing.remarks.clone(),
-            lineage: made.finish(self.options, self.standing.append, said),
+            lineage: match &self.told {
+                Some(told) => made.joined(told, said),
+                None => made.finish(self.options, self.standing.append, said),
+            },
         };
         stage(&self.staging, pack::MANIFEST, &manifest.to_json()?)?;
         self.metadata.finish_anew()?;
         Ok((self.staging, self.standing, files))
+    }
+}
+
+impl Assembly<'_> {
+    /// Appends the pack of a share.
+    pub(super) fn append(&mut self, part: &Part, games: u64, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let Some(folder) = &part.pack else { return Ok(()) };
+        let corrupt = |name: &str, detail: &str| -> Error {
+            FormatError::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string()).into()
+        };
+        let again = "the pack of this share is damaged; remove the folder of the share and make it again";
+        let manifest = Manifest::read(folder)?.ok_or_else(|| corrupt(pack::MANIFEST, again))?;
+        let files =
+            shards::list(folder)?.into_iter().map(|shard| Ok(RowsOf::open(shard)?)).collect::<Result<Vec<_>>>()?;
+        let ids = self.types.unify(&valuations(folder)?).map_err(|e| e.in_source(folder.display().to_string()))?;
+        let (first_run, first_row) = (self.standing.runs, self.writer.rows());
+        if u32::try_from(first_run + manifest.runs).is_err() {
+            return Err(Error::config("output", "more than 2^32 games: run ids have 32 bits; make several packs"));
+        }
+        let mut hashes: Vec<Xxh3> = files.iter().map(|_| Xxh3::new()).collect();
+        let (mut stored, mut rows, mut narrowed) = (Vec::new(), Vec::new(), Vec::new());
+        for block in blocks(&files) {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            files[block.file].read(block.first, block.rows, &mut stored, &mut rows)?;
+            hashes[block.file].update(&stored);
+            for row in rows.as_chunks_mut::<ALIGNED_BYTES>().0 {
+                let run = [row[at::RUN_ID], row[at::RUN_ID + 1], row[at::RUN_ID + 2], row[at::RUN_ID + 3]];
+                let run = first_run + u64::from(u32::from_le_bytes(run));
+                let id = ids.get(usize::from(row[at::VALUATION_TYPE]));
+                let (Ok(run), Some(id)) = (u32::try_from(run), id) else { return Err(corrupt(pack::MANIFEST, again)) };
+                row[at::RUN_ID..][..4].copy_from_slice(&run.to_le_bytes());
+                row[at::VALUATION_TYPE] = *id;
+            }
+            match self.form {
+                RowForm::Aligned => self.writer.write(&rows)?,
+                RowForm::Packed => {
+                    narrowed.resize(rows.len() / ALIGNED_BYTES * self.form.bytes(), 0);
+                    narrow(&rows, &mut narrowed)?;
+                    self.writer.write(&narrowed)?;
+                }
+            }
+            let skipped = self.standing.skipped.len() as u64;
+            progress(Progress { done: self.standing.runs, games, rows: self.writer.rows(), skipped });
+        }
+        let hashes = hashes.iter().map(|hash| format!("{:032x}", hash.digest128()));
+        if !hashes.eq(manifest.files.iter().map(|file| file.xxh3_128.clone())) {
+            return Err(corrupt(pack::MANIFEST, again));
+        }
+        let metadata = Metadata::open(folder.join(pack::METADATA))?;
+        metadata.runs(&mut |run| self.metadata.put_run(&Run { id: first_run + run.id, ..run }))?;
+        metadata.extras(&mut |extra| {
+            self.standing.sources.add(1, extra.stored_bytes);
+            let (run_id, first_row) = (first_run + extra.run_id, first_row + extra.first_row);
+            self.metadata.put_extra(&Extra { run_id, first_row, ..extra })
+        })?;
+        self.standing.runs += manifest.runs;
+        Ok(())
     }
 }
 

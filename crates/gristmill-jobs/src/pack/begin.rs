@@ -105,8 +105,61 @@ pub(super) fn pack<G: Games>(options: &PackOptions, games: G, progress: &mut dyn
     if options.dry_run {
         return Ok(Packed { pack, dry_run: true, ..games.planned(options)? });
     }
+    match made(options, games, progress)? {
+        Made::Whole(packed) => Ok(packed),
+        Made::Nothing(staging, _, skipped) => nothing_taken(options, staging, &skipped),
+    }
+}
+
+/// Packs some games of a job, which are in order: that not one of them can be taken is no fault of theirs.
+///
+/// Errors: as [`pack`].
+pub(super) fn part<G: Games>(options: &PackOptions, games: G, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    games.check(options)?;
+    match made(options, games, progress)? {
+        Made::Whole(packed) => Ok(packed),
+        Made::Nothing(staging, games, skipped) => {
+            staging.discard()?;
+            Ok(Packed { games, skipped, ..Packed::default() })
+        }
+    }
+}
+
+/// Makes the pack of shares, over what is in the output. `noting` gets the manifest before it is published.
+///
+/// Errors: as [`pack`]; what `noting` says.
+pub(super) fn join<G: Games>(
+    options: &PackOptions,
+    games: G,
+    noting: &dyn Fn(&Path) -> Result<()>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Packed> {
+    fits::<G::Layout>(options)?;
+    let pack = options.output.display().to_string();
+    let mut making = games.begin(options, choose::<G::Layout>(options)?)?;
+    let found = games.take(&mut making, progress)?;
+    if making.taken() == 0 {
+        let (staging, skipped) = making.unmade();
+        return nothing_taken(options, staging, &skipped);
+    }
+    let (staging, packed) = making.complete()?;
+    noting(&staging.path(MANIFEST))?;
+    publish_over::<G::Layout>(&options.output, staging, false)?;
+    Ok(Packed { pack, games: found, ..packed })
+}
+
+/// What came of games.
+enum Made {
+    /// A pack, in its place.
+    Whole(Packed),
+    /// Nothing: how many games were found, and which were left out.
+    Nothing(Staging, u64, Vec<Skipped>),
+}
+
+fn made<G: Games>(options: &PackOptions, games: G, progress: &mut dyn FnMut(Progress)) -> Result<Made> {
+    let pack = options.output.display().to_string();
     let mut making = match choose::<G::Layout>(options)? {
-        Start::Nothing => return Ok(Packed { pack, ..games.complete(options)? }),
+        Start::Nothing => return Ok(Made::Whole(Packed { pack, ..games.complete(options)? })),
         start => games.begin(options, start)?,
     };
     let resumed = making.taken();
@@ -114,7 +167,7 @@ pub(super) fn pack<G: Games>(options: &PackOptions, games: G, progress: &mut dyn
     let (fresh, append) = (making.taken(), making.appends());
     if fresh == 0 && !append {
         let (staging, skipped) = making.unmade();
-        return nothing_taken(options, staging, &skipped);
+        return Ok(Made::Nothing(staging, found, skipped));
     }
     let (staging, packed) = making.complete()?;
     let mut stale = Vec::new();
@@ -126,7 +179,7 @@ pub(super) fn pack<G: Games>(options: &PackOptions, games: G, progress: &mut dyn
             stale = G::Layout::stale(&options.output)?;
         }
     }
-    Ok(Packed { pack, games: found, resumed, stale, ..packed })
+    Ok(Made::Whole(Packed { pack, games: found, resumed, stale, ..packed }))
 }
 
 /// Where packing starts.

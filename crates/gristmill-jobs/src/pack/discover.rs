@@ -8,10 +8,12 @@ use std::path::Path;
 
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::store;
-use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::files::{is_file, len};
 use gristmill_engine::store::place::is_local;
 use gristmill_format::g2048::log::{STEPS_SUFFIX, is_sidecar, steps_name};
 use gristmill_format::{Error, Kind};
+
+use crate::shares::Unit;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -22,6 +24,20 @@ pub(super) struct Discovered {
     pub(super) halves: Vec<Skipped>,
     /// Folders and files that could not be read or named.
     pub(super) faults: Vec<Error>,
+}
+
+impl Discovered {
+    /// What it is cut by: its games, each as long as its two files.
+    ///
+    /// Errors: those of the files.
+    pub(super) fn units(&self, root: &Path) -> gristmill_engine::Result<Vec<Unit>> {
+        let bytes = |name: &str| Ok::<u64, gristmill_engine::Error>(len(&root.join(name))?.unwrap_or(0));
+        let unit = |name: &String| {
+            let log = bytes(&steps_name(name).unwrap_or_default())?;
+            Ok(Unit { name: name.clone(), bytes: bytes(name)?.saturating_add(log) })
+        };
+        self.sidecars.iter().map(unit).collect()
+    }
 }
 
 /// Walks everything below `root`.

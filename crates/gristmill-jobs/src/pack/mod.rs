@@ -7,7 +7,11 @@ mod chunks;
 mod discover;
 mod flow;
 mod game;
+mod join;
 mod lineage;
+mod listed;
+mod part;
+mod rows;
 mod start;
 mod strangers;
 mod work;
@@ -28,9 +32,11 @@ use gristmill_engine::store::publish::Staging;
 use gristmill_format::Kind as Cause;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::join::{CommitOptions, commit};
 pub(crate) use self::lineage::known_of;
 use super::meter::{Meter, peak_rss};
 pub use crate::files::is_unreadable;
+use crate::shares::Share;
 
 /// What to do about a game that cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -91,6 +97,8 @@ pub struct PackOptions {
     pub shard_rows: Option<u64>,
     /// Worker threads, from 1 on. Changes no byte of the pack.
     pub workers: usize,
+    /// The share of the games that is packed, beside the output, for [`commit`]; none for all of them.
+    pub share: Option<Share>,
     /// What is there already.
     pub existing: Existing,
     /// Games that cannot be taken.
@@ -158,6 +166,7 @@ impl PackOptions {
             layout: None,
             shard_rows: None,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
+            share: None,
             existing: Existing::default(),
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
@@ -182,11 +191,28 @@ pub struct Progress {
     pub skipped: u64,
 }
 
+/// A share that was packed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Shared {
+    /// Which, as `17/400`.
+    pub share: String,
+    /// The plan that it goes by.
+    pub plan: String,
+    /// Its inputs, of those of the plan.
+    pub inputs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Whether it was there already, by this process at another time or by another one.
+    pub there: bool,
+}
+
 /// What came of it.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Packed {
-    /// The folder of the pack.
+    /// The folder of the pack; of a share its own, which [`commit`] removes.
     pub pack: String,
+    /// The share that it is, unless it is the whole pack.
+    pub share: Option<Shared>,
     /// `aligned48` or `packed46`.
     pub layout: &'static str,
     /// Games found in the input.
@@ -243,7 +269,10 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     }
     let meter = Meter::default();
     let before = meter.now();
-    let packed = one_kind(options, progress)?;
+    let packed = match options.share {
+        Some(share) => part::pack(options, share, progress)?,
+        None => one_kind(options, progress)?,
+    };
     let now = meter.now();
     Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
 }

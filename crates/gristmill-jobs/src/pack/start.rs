@@ -148,7 +148,7 @@ fn dry_run(options: &PackOptions, found: &Discovered) -> Packed {
 }
 
 /// What discovery could not make a game of, with paths below the input.
-fn left_out(options: &PackOptions, found: &Discovered) -> Vec<Skipped> {
+pub(super) fn left_out(options: &PackOptions, found: &Discovered) -> Vec<Skipped> {
     let below = |e: &FormatError| {
         let source = e.place().source.clone().unwrap_or_default();
         let below = Path::new(&source).strip_prefix(&options.input).map(|path| path.display().to_string());
@@ -199,7 +199,7 @@ impl Layout for Rows {
 }
 
 /// The pack as it is.
-fn complete(options: &PackOptions) -> Result<Packed> {
+pub(super) fn complete(options: &PackOptions) -> Result<Packed> {
     let Some(manifest) = Manifest::read(&options.output)? else {
         return begin::refuse(options, "there is nothing to resume, and the pack has no manifest");
     };
@@ -215,7 +215,7 @@ fn complete(options: &PackOptions) -> Result<Packed> {
 }
 
 /// The pack in the making, which this job begins.
-fn begun<'a>(
+pub(super) fn begun<'a>(
     options: &'a PackOptions,
     found: &Discovered,
     staging: Staging,
@@ -251,7 +251,8 @@ fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: 
     let types = ValuationTypes::parse(&text)?;
     let checkpoint = writer.rows();
     let known = HashSet::new();
-    Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint, known })
+    let told = None;
+    Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint, known, told })
 }
 
 /// Resumes an interrupted job, if the games that it took are still there.

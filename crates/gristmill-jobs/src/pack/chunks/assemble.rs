@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::pack::begin::{stage, stage_quarantine};
-use crate::pack::lineage::Made;
+use crate::pack::lineage::{Made, Told};
 use crate::pack::{OnError, PackOptions, is_unreadable};
 
 /// Where a job stands: everything that it needs to resume, beside the files.
@@ -88,6 +88,8 @@ pub(in super::super) struct Assembly<'a> {
     /// Games that the interrupted job read, and that were not passed over yet.
     behind: usize,
     open: Option<Open>,
+    /// What shares say of their games, where it is made of these.
+    pub(super) told: Option<Told>,
 }
 
 /// The chunk file that is being written.
@@ -114,9 +116,22 @@ impl<'a> Assembly<'a> {
         let own = first.as_deref().map_or(Ok(Vec::new()), |first| codec.own_columns(first))?;
         let metadata = Writer::of_games(staging.path(METADATA), &codec.columns(), &own)?;
         let (names, behind) = (Xxh3::new(), standing.done);
-        let open = None;
-        let mut assembly =
-            Assembly { options, codec, first, label, staging, standing, rules, metadata, known, names, behind, open };
+        let (open, told) = (None, None);
+        let mut assembly = Assembly {
+            options,
+            codec,
+            first,
+            label,
+            staging,
+            standing,
+            rules,
+            metadata,
+            known,
+            names,
+            behind,
+            open,
+            told,
+        };
         if behind == 0 {
             assembly.checkpoint()?;
         }
@@ -263,7 +278,7 @@ impl<'a> Assembly<'a> {
     pub(super) fn finish(mut self) -> Result<(Staging, Standing)> {
         self.close()?;
         self.weigh_others()?;
-        self.metadata.finish()?;
+        self.metadata.finish_anew()?;
         stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();
         Games::open(&self.staging.path(METADATA))?.each(&mut |game| {
@@ -283,7 +298,10 @@ impl<'a> Assembly<'a> {
             files: self.standing.files.clone(),
             stored_bytes: self.standing.stored_bytes,
             skipped: self.standing.skipped.clone(),
-            lineage: made.finish(self.options, self.standing.append, said),
+            lineage: match &self.told {
+                Some(told) => made.joined(told, said),
+                None => made.finish(self.options, self.standing.append, said),
+            },
         };
         stage(&self.staging, MANIFEST, &manifest.to_json()?)?;
         Ok((self.staging, self.standing))

@@ -1,6 +1,7 @@
 //! A folder -> its demonstrations in order, each trajectory packed: data sets one after another, their trajectories by many
 //! threads. A data set is in memory, at its place in a shard, or, where it is larger, in columns beside the pack meanwhile.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use gristmill_engine::kinds::demo::columns::facts;
 use gristmill_engine::kinds::demo::{Demo, name as name_of};
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::store::Residence;
-use gristmill_engine::store::files::is_folder;
+use gristmill_engine::store::files::{is_folder, len};
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::pack::{About, PACKED, PackedTrajectory, Trajectory, content, pack};
@@ -30,7 +31,11 @@ use super::{Finds, Input};
 use crate::files::{self, Closed, Found};
 use crate::in_order::InOrder;
 use crate::pack::{Existing, PackOptions};
+use crate::shares::Unit;
 use crate::work::Opened;
+
+/// The name of this form in what [`Packed`](crate::pack::Packed) says.
+pub(super) const LABEL: &str = "demonstration chunks";
 
 /// The demonstrations below a folder.
 pub(in super::super) struct Demos {
@@ -116,6 +121,27 @@ impl Demos {
             found.layout = Some(Arc::new(pack.layout().clone()));
         }
         Ok((!found.sets.is_empty()).then_some(found))
+    }
+
+    /// What it is cut by: its data sets, each as long as its files.
+    ///
+    /// Errors: `Path` for a file that cannot be found.
+    pub(in super::super) fn units(&self) -> gristmill_engine::Result<Vec<Unit>> {
+        let of = |path: &Path| Ok::<u64, gristmill_engine::Error>(len(path)?.unwrap_or(0));
+        let bytes = |place: &Place| match place {
+            Place::File(path) => of(path),
+            Place::Shards(folder) => {
+                shards(folder)?.iter().try_fold(0, |sum: u64, path| Ok(sum.saturating_add(of(path)?)))
+            }
+            Place::Packed(closed) => Ok(closed.bytes()),
+        };
+        self.sets.iter().map(|set| Ok(Unit { name: set.name.clone(), bytes: bytes(&set.place)? })).collect()
+    }
+
+    /// Some of its data sets, and what was left out of all of them.
+    pub(in super::super) fn some(self, range: Range<usize>) -> (Self, Vec<Skipped>) {
+        let sets = self.sets.into_iter().take(range.end).skip(range.start).collect();
+        (Demos { sets, skipped: Vec::new(), ..self }, self.skipped)
     }
 
     fn open(set: &Set, options: &PackOptions) -> gristmill_engine::Result<Open> {
@@ -255,7 +281,7 @@ impl Input for Demos {
     }
 
     fn label(&self) -> &'static str {
-        "demonstration chunks"
+        LABEL
     }
 
     fn unusable(&self) -> (&[Skipped], Option<&Error>) {

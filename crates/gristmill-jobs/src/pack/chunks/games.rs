@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::assemble::{Assembly, Game, Rules};
 use super::{Finds, Input};
-use crate::files::{self, Closed, Found};
+use crate::files::{self, Closed, Found, Unlisted};
 use crate::in_order::{Hands, InOrder};
 use crate::pack::strangers::stranger;
 use crate::pack::{PackOptions, is_unreadable};
@@ -22,6 +22,9 @@ use crate::work::Opened;
 
 /// One thread packs at most this many games before it hands them on.
 const TOGETHER: usize = 64;
+
+/// The kind of games that are packed, and how.
+pub(in super::super) type OfKind = (&'static dyn Kind, &'static dyn Codec, Packing);
 
 /// The games of one kind below a folder.
 pub(in super::super) struct Games {
@@ -31,7 +34,9 @@ pub(in super::super) struct Games {
     /// File and chunk of each game, in order.
     pub(in super::super) games: Vec<(u32, u32)>,
     /// What could not be opened or listed, or holds no such games.
-    pub(super) skipped: Vec<Skipped>,
+    pub(in super::super) skipped: Vec<Skipped>,
+    /// A packed game that all others are to be like, where they are only some of the games.
+    pub(in super::super) like: Option<Vec<u8>>,
     /// The first of those that is an error.
     pub(in super::super) fault: Option<Error>,
     /// The first of those files that could not be opened at all.
@@ -53,6 +58,9 @@ impl Input for Games {
 
     /// The first that can be packed.
     fn first(&self) -> Option<Vec<u8>> {
+        if self.like.is_some() {
+            return self.like.clone();
+        }
         let (none, mut hand) = (Rules::default(), Hand::default());
         (0..self.games.len()).find_map(|i| self.pack(i, &none, &mut hand).ok()).map(|game| game.packed)
     }
@@ -98,21 +106,30 @@ impl Games {
     /// Lists the games of a kind below `root`: files in order of name, games as their file has them.
     ///
     /// Errors: `Io` for a folder that does not exist.
-    pub(in super::super) fn list(
-        root: &Path,
-        (kind, codec, packing): (&'static dyn Kind, &'static dyn Codec, Packing),
-    ) -> Result<Self> {
+    pub(in super::super) fn list(root: &Path, of: OfKind) -> Result<Self> {
         let listing = files::list(root)?;
+        let mut found = Games::of(root, listing.files, of);
+        found.unlisted(root, listing.unlisted);
+        Ok(found)
+    }
+
+    /// Lists the games of a kind in some files below `root`, in their order.
+    pub(in super::super) fn of(
+        root: &Path,
+        files: impl IntoIterator<Item = Closed>,
+        (kind, codec, packing): OfKind,
+    ) -> Self {
         let mut found = Games {
             codec,
             packing,
             files: Vec::new(),
             games: Vec::new(),
             skipped: Vec::new(),
+            like: None,
             fault: None,
             unopened: None,
         };
-        for closed in listing.files {
+        for closed in files {
             match closed.open() {
                 Found::File(opened) if opened.kind.name() == kind.name() => {
                     let name = below(root, &opened.path);
@@ -132,13 +149,17 @@ impl Games {
                 _ => {}
             }
         }
-        for unlisted in listing.unlisted {
+        found
+    }
+
+    /// Notes what could not be listed.
+    pub(in super::super) fn unlisted(&mut self, root: &Path, unlisted: Vec<Unlisted>) {
+        for unlisted in unlisted {
             let detail =
                 format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
             let e = Error::new(gristmill_format::Kind::Io(std::io::ErrorKind::Other), detail);
-            found.skip(root, e.in_source(root.display().to_string()));
+            self.skip(root, e.in_source(root.display().to_string()));
         }
-        Ok(found)
     }
 
     fn skip(&mut self, root: &Path, e: Error) {
@@ -207,7 +228,7 @@ pub(super) fn worst(kept: &mut Option<Error>, e: Error) {
 }
 
 /// The path below the folder, with `/`.
-pub(super) fn below(root: &Path, path: &str) -> String {
+pub(in super::super) fn below(root: &Path, path: &str) -> String {
     let below = Path::new(path).strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
     below.map_or_else(|| path.rsplit('/').next().unwrap_or(path).to_owned(), |below| below.display().to_string())
 }

@@ -3,7 +3,8 @@
 
 mod assemble;
 mod demos;
-mod games;
+pub(super) mod games;
+pub(super) mod joined;
 
 use std::collections::HashSet;
 use std::fs;
@@ -63,22 +64,29 @@ pub(super) trait Input {
     fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> Result<u64>;
 }
 
+/// Refuses options that do not go with an input, and inputs that cannot be read.
+///
+/// Errors: `Config` with the option; `Format` with the place.
+pub(super) fn check(input: &dyn Input, options: &PackOptions) -> Result<()> {
+    if options.layout.is_some() {
+        return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
+    }
+    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+        let text = "a job resumes after each chunk file; shard_rows says how many frames one has";
+        return Err(Error::config("checkpoint_rows", text));
+    }
+    match input.unusable().1.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
+        Some(e) => Err(e.clone().into()),
+        None => rules(options, input.codec()).map(drop),
+    }
+}
+
 impl begin::Games for Box<dyn Input> {
     type Layout = Chunks;
     type Making<'a> = Assembly<'a>;
 
     fn check(&self, options: &PackOptions) -> Result<()> {
-        if options.layout.is_some() {
-            return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
-        }
-        if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
-            let text = "a job resumes after each chunk file; shard_rows says how many frames one has";
-            return Err(Error::config("checkpoint_rows", text));
-        }
-        match self.unusable().1.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
-            Some(e) => Err(e.clone().into()),
-            None => rules(options, self.codec()).map(drop),
-        }
+        check(&**self, options)
     }
 
     fn planned(&self, options: &PackOptions) -> Result<Packed> {

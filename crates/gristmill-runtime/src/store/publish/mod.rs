@@ -1,6 +1,7 @@
 //! Bytes -> files that are under their names only when they are whole: one (`staged`), or several together (`staging`).
 //! The one home of writing: all code that writes a file or a folder of files goes through here. Knows no format.
 
+mod absent;
 mod folder;
 mod left;
 mod plan;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+pub use absent::{put_absent, remove_at_once, settle_absent};
 pub use left::{Left, State, left_in};
 pub use staged::{Staged, Touched, withdraw, write_whole};
 pub use staging::{Found, Staging, is_interrupted, is_staged};

@@ -1,0 +1,153 @@
+//! The input of a job -> what it is cut by: games of two files, files of games, data sets, each with its bytes. Opens no more files than it
+//! takes to know of what kind they are, as a job without shares would take them.
+
+use std::ops::Range;
+
+use gristmill_engine::error::Result;
+use gristmill_engine::kinds::{self, Way};
+use gristmill_engine::pack::manifest::Skipped;
+
+use super::begin::{self, Games as _};
+use super::chunks::games::{OfKind, below};
+use super::chunks::{Demos, Games, Input, check};
+use super::discover::{self, Discovered};
+use super::start::left_out;
+use super::{PackOptions, Packed, Progress, strangers};
+use crate::files::{self, Found, Listing};
+use crate::shares::Unit;
+
+/// What was found.
+pub(super) enum Listed {
+    Rows(Discovered),
+    Sets(Demos),
+    Files(Listing, OfKind),
+}
+
+/// What came of some of it.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) packed: Packed,
+    /// What was left out of these inputs when they were listed.
+    pub(super) own: Vec<Skipped>,
+    /// What was left out of all inputs when they were listed.
+    pub(super) whole: Vec<Skipped>,
+}
+
+/// Lists the input; none where there is nothing to pack.
+pub(super) fn list(options: &PackOptions) -> Result<Option<(Listed, Vec<Unit>)>> {
+    let root = &options.input;
+    for (kind, way) in kinds::packable() {
+        match way {
+            Way::Rows => {
+                let mut logs = discover::discover(root);
+                if !logs.sidecars.is_empty() {
+                    logs.faults.extend(strangers::beside_logs(root, kind.games()));
+                    let units = logs.units(root)?;
+                    return Ok(Some((Listed::Rows(logs), units)));
+                }
+            }
+            Way::Sets => {
+                if let Ok(Some(demos)) = Demos::list(options) {
+                    let units = demos.units()?;
+                    return Ok(Some((Listed::Sets(demos), units)));
+                }
+            }
+            Way::Chunks(..) => {}
+        }
+    }
+    let listing = files::list(root)?;
+    let Some(of) = kind_of(&listing) else { return Ok(None) };
+    let units = listing.files.iter().map(|file| Unit { name: below(root, file.path()), bytes: file.bytes() });
+    let units = units.collect();
+    Ok(Some((Listed::Files(listing, of), units)))
+}
+
+/// The first kind of which there is a game.
+fn kind_of(listing: &Listing) -> Option<OfKind> {
+    let ways: Vec<OfKind> = kinds::packable()
+        .filter_map(|(kind, way)| match way {
+            Way::Chunks(codec, packing) => Some((kind, codec, packing)),
+            _ => None,
+        })
+        .collect();
+    let mut best = ways.len();
+    for file in &listing.files {
+        if best == 0 {
+            break;
+        }
+        let Found::File(opened) = file.open() else { continue };
+        if !opened.source.is_empty() {
+            best = ways[..best].iter().position(|(kind, ..)| kind.name() == opened.kind.name()).unwrap_or(best);
+        }
+    }
+    ways.into_iter().nth(best)
+}
+
+impl Listed {
+    /// What it is, in a word.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Listed::Rows(_) => "rows",
+            Listed::Sets(_) => "demonstrations",
+            Listed::Files(_, (kind, ..)) => kind.name(),
+        }
+    }
+
+    /// Refuses options that do not go with it, and inputs of which nothing can be made.
+    ///
+    /// Errors: as those of a job without shares.
+    pub(super) fn check(&self, options: &PackOptions) -> Result<()> {
+        match self {
+            Listed::Rows(logs) => logs.check(options),
+            Listed::Sets(demos) => check(demos, options),
+            Listed::Files(_, of) => check(&Games::of(&options.input, [], *of), options),
+        }
+    }
+
+    /// Packs some of it.
+    ///
+    /// Errors: those of a job without shares.
+    pub(super) fn take(
+        self,
+        options: &PackOptions,
+        range: Range<usize>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Taken> {
+        let mut taken = Taken::default();
+        match self {
+            Listed::Rows(logs) => {
+                taken.whole = left_out(options, &logs);
+                let sidecars: Vec<String> = logs.sidecars.into_iter().take(range.end).skip(range.start).collect();
+                if !sidecars.is_empty() {
+                    taken.packed = begin::part(options, Discovered { sidecars, ..Discovered::default() }, progress)?;
+                }
+            }
+            Listed::Sets(demos) => {
+                let (demos, skipped) = demos.some(range.clone());
+                taken.whole = skipped;
+                if !range.is_empty() {
+                    taken.packed = begin::part(options, Box::new(demos) as Box<dyn Input>, progress)?;
+                }
+            }
+            Listed::Files(listing, of) => {
+                let root = &options.input;
+                let like = if of.1.varies() { first(options, &listing, of) } else { None };
+                let files = listing.files.into_iter().take(range.end).skip(range.start);
+                let mut games = Games::of(root, files, of);
+                games.like = like;
+                taken.own = std::mem::take(&mut games.skipped);
+                games.unlisted(root, listing.unlisted);
+                taken.whole = std::mem::take(&mut games.skipped);
+                if !range.is_empty() {
+                    taken.packed = begin::part(options, Box::new(games) as Box<dyn Input>, progress)?;
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// The first game of all that can be packed.
+fn first(options: &PackOptions, listing: &Listing, of: OfKind) -> Option<Vec<u8>> {
+    listing.files.iter().find_map(|file| Games::of(&options.input, [file.clone()], of).first())
+}

@@ -1,0 +1,121 @@
+//! One process at one share: a hidden folder of its own, a lease that says that it lives, and the moment in which what it made becomes
+//! the share. Two at the same share do not disturb each other; the second to be done finds that it is.
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::publish::{settle_absent, write_whole};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::folder::{PACK, SAID, Said};
+use super::plan::Plan;
+use super::share::Share;
+use crate::meter::Meter;
+
+/// The file of an attempt that its process holds locked, and writes to now and then.
+const LEASE: &str = "lease";
+
+/// What becomes the share.
+const SHARE: &str = "share";
+
+/// Seconds between two notes that the process lives.
+const NOTED: f64 = 5.0;
+
+/// Seconds after which a process is taken for dead where no lock tells.
+const DEAD: u64 = 600;
+
+/// A share that is being made.
+#[derive(Debug)]
+pub struct Attempt {
+    hidden: TempDir,
+    lease: File,
+    done: PathBuf,
+    meter: Meter,
+    noted: f64,
+}
+
+impl Attempt {
+    /// Begins what becomes the folder `done`.
+    pub(super) fn begin(done: PathBuf) -> Result<Self> {
+        let folder = done.parent().unwrap_or(Path::new("."));
+        let refused = |e: std::io::Error| Error::path(&done, &e);
+        fs::create_dir_all(folder).map_err(refused)?;
+        let hidden = tempfile::Builder::new().prefix(&prefix(&done)).tempdir_in(folder).map_err(refused)?;
+        // It is locked before it has the name by which others know a lease.
+        let made = hidden.path().join(".lease");
+        let lease = File::create_new(&made).map_err(refused)?;
+        match lease.lock() {
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {}
+            locked => locked.map_err(refused)?,
+        }
+        fs::rename(made, hidden.path().join(LEASE)).map_err(refused)?;
+        fs::create_dir(hidden.path().join(SHARE)).map_err(refused)?;
+        Ok(Attempt { hidden, lease, done, meter: Meter::default(), noted: 0.0 })
+    }
+
+    /// Where the pack of the share is made.
+    pub fn pack(&self) -> PathBuf {
+        self.hidden.path().join(SHARE).join(PACK)
+    }
+
+    /// Notes that the process lives, if it was not noted lately.
+    pub fn renew(&mut self) {
+        let now = self.meter.now().wall;
+        if now - self.noted >= NOTED {
+            self.noted = now;
+            // It is for people; what it says decides nothing.
+            let _ = self.lease.write_all_at(b".", 0);
+        }
+    }
+
+    /// Makes it the share, with what its job says; `false` where another process has done that.
+    ///
+    /// Errors: `Path`.
+    pub fn publish(self, plan: &Plan, share: Share, made: impl Serialize) -> Result<bool> {
+        let said = Said { plan: plan.name.clone(), share: share.to_string(), made };
+        let text = serde_json::to_vec(&said).map_err(|e| Error::State(e.to_string()))?;
+        let folder = self.hidden.path().join(SHARE);
+        write_whole(&folder.join(SAID), &[&text])?;
+        settle_absent(&folder, &self.done)
+    }
+}
+
+/// How the hidden folders of the attempts at a share begin.
+fn prefix(done: &Path) -> String {
+    format!(".{}.", done.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Seconds since the process of an attempt noted that it lives; none where it is dead, or has not begun.
+pub(super) fn alive(attempt: &Path) -> Option<u64> {
+    let lease = File::open(attempt.join(LEASE)).ok()?;
+    let noted = lease.metadata().and_then(|meta| meta.modified()).ok()?;
+    // A clock that is behind says nothing of the lease.
+    let age = SystemTime::now().duration_since(noted).unwrap_or_default().as_secs();
+    match lease.try_lock() {
+        Ok(()) => None,
+        Err(TryLockError::WouldBlock) => Some(age),
+        Err(TryLockError::Error(_)) => (age < DEAD).then_some(age),
+    }
+}
+
+/// The share whose attempt a hidden folder is, as its folder will be called.
+pub(super) fn share_of(name: &str) -> Option<&str> {
+    name.strip_prefix('.')?.split('.').next()
+}
+
+/// Removes the attempts of dead processes at the share `done`.
+pub(super) fn remove_dead(done: &Path) {
+    let prefix = prefix(done);
+    let entries = done.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if name.to_string_lossy().starts_with(&prefix) && path.join(LEASE).exists() && alive(&path).is_none() {
+            // What stays goes with the commit.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The folder `OUT.shares` beside an output: the plan that all shares go by, and a folder for each share that is done, which gets its
+//! name when it is whole. What does not fit the plan is refused with what differs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::files::read_text;
+use gristmill_engine::store::publish::{put_absent, remove_at_once, withdraw, write_whole};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{self, Attempt};
+use super::plan::Plan;
+use super::share::Share;
+
+/// The file that says what the shares go by.
+const PLAN: &str = "plan.json";
+
+/// The file of a share that says what it made.
+pub(super) const SAID: &str = "share.json";
+
+/// The folder of a share with the pack that it made, if it made one.
+pub const PACK: &str = "pack";
+
+/// What is added to the name of a share for the file that says why it failed.
+pub(super) const FAILED: &str = ".failed.json";
+
+/// What the commit is about to publish.
+const COMMIT: &str = "commit.json";
+
+/// Largest file here that is read: a share that left out many games says so.
+const MOST: u64 = 256 << 20;
+
+/// What a share says of itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Said<T> {
+    /// The name of the plan.
+    pub(super) plan: String,
+    /// The share, as `17/400`.
+    pub(super) share: String,
+    /// What its job says.
+    pub(super) made: T,
+}
+
+/// Why a share failed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failed {
+    pub(super) why: String,
+}
+
+/// What the commit noted: the name of the file that tells its output from others, and the hash of its bytes.
+#[derive(Debug, Serialize, Deserialize)]
+struct Noted {
+    xxh3_128: String,
+}
+
+/// The folder of the shares of one output.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The one beside `output`, whether it is there or not.
+    ///
+    /// Errors: `Config` in `output` for one without a name.
+    pub fn beside(output: &Path) -> Result<Self> {
+        let name = output.file_name().ok_or_else(|| {
+            let text = format!("{}: shares lie beside the output, under its name; give it one", output.display());
+            Error::config("output", text)
+        })?;
+        let mut name = name.to_owned();
+        name.push(".shares");
+        Ok(Folder { path: output.with_file_name(name) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the shares here go by; none where there are no shares.
+    ///
+    /// Errors: `Path`; `State` for a plan that is damaged or of another version.
+    pub fn plan(&self) -> Result<Option<Plan>> {
+        let path = self.path.join(PLAN);
+        let Some(plan) = read::<Plan>(&path)? else { return Ok(None) };
+        if !plan.is_whole() {
+            return Err(Error::State(format!(
+                "{}: this plan is not as it was written; remove its folder",
+                path.display()
+            )));
+        }
+        Ok(Some(plan))
+    }
+
+    /// Makes `plan` that of all shares here, unless they have one already.
+    ///
+    /// Errors: `State` where shares of another plan are here; `Path`.
+    pub fn agree(&self, plan: &Plan) -> Result<()> {
+        let path = self.shares_of(plan);
+        fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
+        let text = serde_json::to_vec_pretty(plan).map_err(|e| Error::State(e.to_string()))?;
+        while !put_absent(&self.path.join(PLAN), &text)? {
+            match self.plan()? {
+                Some(theirs) if theirs == *plan => break,
+                Some(theirs) => return Err(self.other(plan, &theirs)),
+                // A commit removed it in this moment.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The refusal of a plan that is not the one here.
+    fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
+        let (shown, differs) = (self.path.display(), plan.differs(theirs));
+        // Ours made no share, and leaves nothing.
+        let _ = fs::remove_dir(self.shares_of(plan));
+        Error::State(format!(
+            "{shown} has shares of another plan, {}, not of {}: {differs}; finish those, remove {shown}, or take another output",
+            theirs.name, plan.name
+        ))
+    }
+
+    /// The folder with the shares of a plan.
+    pub(super) fn shares_of(&self, plan: &Plan) -> PathBuf {
+        self.path.join(&plan.name)
+    }
+
+    /// The folder that a share has when it is done.
+    pub fn of(&self, plan: &Plan, share: Share) -> PathBuf {
+        self.shares_of(plan).join(share.name())
+    }
+
+    /// What a share says of itself; none where it is not done.
+    ///
+    /// Errors: `Path`; `State` for one that is damaged or of another plan.
+    pub fn done<T: DeserializeOwned>(&self, plan: &Plan, share: Share) -> Result<Option<T>> {
+        let path = self.of(plan, share).join(SAID);
+        let Some(said) = read::<Said<T>>(&path)? else { return Ok(None) };
+        if said.plan != plan.name || said.share != share.to_string() {
+            let Said { plan: theirs, share: other, .. } = said;
+            let text = format!("share {other} of plan {theirs}, expected {share} of {}; remove its folder", plan.name);
+            return Err(Error::State(format!("{}: {text}", path.display())));
+        }
+        Ok(Some(said.made))
+    }
+
+    /// Begins a share, beside others that may be at the same: the first that is done is the share.
+    ///
+    /// Errors: `Path`.
+    pub fn begin(&self, plan: &Plan, share: Share) -> Result<Attempt> {
+        withdraw(&self.failed(plan, share))?;
+        Attempt::begin(self.of(plan, share))
+    }
+
+    /// Removes what killed processes left of a share that is done.
+    pub fn tidy(&self, plan: &Plan, share: Share) {
+        // What cannot be removed now goes with the commit.
+        let _ = withdraw(&self.failed(plan, share));
+        attempt::remove_dead(&self.of(plan, share));
+    }
+
+    /// Notes why a share failed, for those who ask.
+    pub fn fail(&self, plan: &Plan, share: Share, why: &str) {
+        let text = serde_json::to_vec(&Failed { why: why.to_owned() }).unwrap_or_default();
+        // The process says it, too.
+        let _ = write_whole(&self.failed(plan, share), &[&text]);
+    }
+
+    fn failed(&self, plan: &Plan, share: Share) -> PathBuf {
+        let mut path = self.of(plan, share).into_os_string();
+        path.push(FAILED);
+        path.into()
+    }
+
+    /// Notes the hash of a file that tells the output, which is published next.
+    ///
+    /// Errors: `Path`.
+    pub fn note_commit(&self, xxh3_128: u128) -> Result<()> {
+        let text = serde_json::to_vec(&Noted { xxh3_128: format!("{xxh3_128:032x}") });
+        write_whole(&self.path.join(COMMIT), &[&text.map_err(|e| Error::State(e.to_string()))?])
+    }
+
+    /// Whether a commit of these shares noted this hash.
+    ///
+    /// Errors: `Path`.
+    pub fn committed(&self, xxh3_128: u128) -> Result<bool> {
+        let noted = read::<Noted>(&self.path.join(COMMIT))?;
+        Ok(noted.is_some_and(|noted| noted.xxh3_128 == format!("{xxh3_128:032x}")))
+    }
+
+    /// Removes all shares, at once for all who look.
+    ///
+    /// Errors: `Path`.
+    pub fn remove(&self) -> Result<()> {
+        remove_at_once(&self.path)
+    }
+}
+
+/// Reads a document; none where there is none.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let Some(text) = read_text(path, MOST)? else { return Ok(None) };
+    let parsed = serde_json::from_str(&text);
+    let other = |e| Error::State(format!("{}: damaged, or of another version: {e}; remove its folder", path.display()));
+    parsed.map(Some).map_err(other)
+}

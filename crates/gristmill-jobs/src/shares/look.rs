@@ -1,0 +1,125 @@
+//! The folder of shares -> how each of them stands: done, running, failed and why, missing. Reads names and leases, and no data.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::place::writable;
+use serde::Serialize;
+
+use super::attempt::{alive, share_of};
+use super::folder::{FAILED, Failed, Folder, SAID};
+use super::plan::Plan;
+use super::share::Share;
+
+/// How a share stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is whole.
+    Done,
+    /// A process is at it.
+    Running,
+    /// It ended with an error.
+    Failed,
+    /// Nobody is at it: it was never started, or was killed.
+    Missing,
+}
+
+/// A share, and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// As `17/400`.
+    pub share: String,
+    /// How it stands.
+    pub state: State,
+    /// Seconds since a process that runs it noted that it lives.
+    pub noted: Option<u64>,
+    /// Why it failed.
+    pub why: Option<String>,
+}
+
+/// All shares of an output.
+#[derive(Debug, Clone, Serialize)]
+pub struct Shares {
+    /// The folder in which they are.
+    pub folder: String,
+    /// The plan that they go by.
+    pub plan: Plan,
+    /// How many are done.
+    pub done: u32,
+    /// How many are being made.
+    pub running: u32,
+    /// How many failed.
+    pub failed: u32,
+    /// How many nobody makes.
+    pub missing: u32,
+    /// Each of them, in order.
+    pub shares: Vec<Status>,
+}
+
+/// How the shares of `output` stand.
+///
+/// Errors: `Config` where there are none; `Path`; `State` for a plan that is damaged.
+pub fn shares(output: &Path) -> Result<Shares> {
+    let folder = Folder::beside(&writable(output, "output")?)?;
+    let Some(plan) = folder.plan()? else {
+        let shown = folder.path().display();
+        let text = format!("there are no shares in {shown}; `gristmill pack IN OUT --share 1/N` makes the first");
+        return Err(Error::config("output", text));
+    };
+    look(&folder, plan)
+}
+
+/// How the shares of a plan stand.
+fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
+    let at = folder.shares_of(&plan);
+    let (mut done, mut failed, mut running) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::<String, u64>::new());
+    for entry in fs::read_dir(&at).map_err(|e| Error::path(&at, &e))? {
+        let entry = entry.map_err(|e| Error::path(&at, &e))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(share) = name.strip_suffix(FAILED) {
+            failed.insert(share.to_owned(), why(&entry.path()));
+        } else if let Some(share) = share_of(&name) {
+            if let Some(noted) = alive(&entry.path()) {
+                let least = running.get(share).map_or(noted, |before| noted.min(*before));
+                running.insert(share.to_owned(), least);
+            }
+        } else if entry.path().join(SAID).is_file() {
+            done.insert(name, ());
+        }
+    }
+    let count = plan.shares;
+    let mut all = Shares {
+        folder: folder.path().display().to_string(),
+        plan,
+        done: 0,
+        running: 0,
+        failed: 0,
+        missing: 0,
+        shares: Vec::new(),
+    };
+    for number in 1..=count {
+        let share = Share::new(number, count)?;
+        let name = share.name();
+        let (noted, why) = (running.get(&name).copied(), failed.remove(&name));
+        let (state, counted) = match (done.contains_key(&name), noted, &why) {
+            (true, ..) => (State::Done, &mut all.done),
+            (_, Some(_), _) => (State::Running, &mut all.running),
+            (.., Some(_)) => (State::Failed, &mut all.failed),
+            _ => (State::Missing, &mut all.missing),
+        };
+        *counted += 1;
+        let noted = noted.filter(|_| state == State::Running);
+        let why = why.filter(|_| state == State::Failed);
+        all.shares.push(Status { share: share.to_string(), state, noted, why });
+    }
+    Ok(all)
+}
+
+/// What a file says of a failure.
+fn why(path: &Path) -> String {
+    let said = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Failed>(&text).ok());
+    said.map_or_else(|| "it is not known why".to_owned(), |failed| failed.why)
+}

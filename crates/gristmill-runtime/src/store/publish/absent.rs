@@ -1,0 +1,76 @@
+//! What is whole under another name -> its own name, unless something has it: of several processes that try, one wins.
+//! Needs no lock, so that it holds between machines that share a folder. Replaces nothing.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use super::{sync_folder, withdraw};
+use crate::error::{Error, Result};
+use crate::runtime::seed::fresh_root;
+
+/// Writes `bytes` as the file at `path`, whole and durable, unless something has that name; whether it did. The folder is there.
+///
+/// Errors: `Path`.
+pub fn put_absent(path: &Path, bytes: &[u8]) -> Result<bool> {
+    let refused = |e: std::io::Error| Error::path(path, &e);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let whole = folder.join(format!(".{:016x}.part", fresh_root()));
+    let mut file = File::create_new(&whole).map_err(refused)?;
+    let linked = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&whole, path));
+    withdraw(&whole)?;
+    match linked {
+        Ok(()) => sync_folder(folder).map(|()| true),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(refused(e)),
+    }
+}
+
+/// Gives a folder, whose files are durable, the name `path` beside it, unless something has that name; whether it did.
+///
+/// Errors: `Path`.
+pub fn settle_absent(folder: &Path, path: &Path) -> Result<bool> {
+    sync_folder(folder)?;
+    match fs::rename(folder, path) {
+        Ok(()) => path.parent().map_or(Ok(()), sync_folder).map(|()| true),
+        Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
+        Err(e) => Err(Error::path(path, &e)),
+    }
+}
+
+/// Removes a folder: at once for all who look for its name, which it loses first. What an earlier removal left goes too.
+///
+/// Errors: `Path`.
+pub fn remove_at_once(folder: &Path) -> Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let gone = folder.with_file_name(format!(".{name}.gone"));
+    withdraw(&gone)?;
+    match fs::rename(folder, &gone) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::path(folder, &e)),
+        _ => withdraw(&gone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_two_files_and_folders_stays() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        assert!(put_absent(&at("plan"), b"one").unwrap() && !put_absent(&at("plan"), b"two").unwrap());
+        assert_eq!(fs::read(at("plan")).unwrap(), b"one");
+        for name in ["a", "b"] {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join("file"), name).unwrap();
+        }
+        assert!(settle_absent(&at("a"), &at("c")).unwrap() && !settle_absent(&at("b"), &at("c")).unwrap());
+        assert_eq!(fs::read(at("c").join("file")).unwrap(), b"a");
+        assert!(at("b").exists());
+        remove_at_once(&at("c")).unwrap();
+        remove_at_once(&at("c")).unwrap();
+        let left = fs::read_dir(here.path()).unwrap().count();
+        assert_eq!(left, 2, "the plan, and the folder that came second");
+    }
+}

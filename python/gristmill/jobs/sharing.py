@@ -1,0 +1,75 @@
+"""Shares of a job that many machines make: the commit that joins them, and how they stand."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gristmill import _gristmill
+from gristmill.config import Path, to_json
+from gristmill.jobs.packing import Packed, done
+from gristmill.options.arguments import named
+
+
+@dataclass(frozen=True)
+class ShareStatus:
+    """A share, and how it stands: `noted` is seconds since a process that runs it said that it lives."""
+
+    share: str
+    state: Literal["done", "running", "failed", "missing"]
+    noted: int | None
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of an output: the plan that they go by, how many stand how, and each of them in order."""
+
+    folder: str
+    plan: dict[str, Any]
+    done: int
+    running: int
+    failed: int
+    missing: int
+    shares: list[ShareStatus]
+
+
+@named
+def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> Packed:
+    """Makes the pack of all shares that `pack(..., share=...)` made beside `output`, and removes them.
+
+    Its bytes are those of the pack that one process makes of the same input.
+
+    Args:
+        output: folder of the pack, as the shares had it.
+        overwrite: replace a pack that is there, once the new one is complete.
+        dry_run: see whether all shares are there only.
+
+    Raises:
+        ConfigError: there are no shares, or there is a pack already.
+        StateError: shares are missing, or of another version; they are named.
+        FormatError: a share that is damaged.
+        OSError: a file or folder; another process commits them now.
+        KeyboardInterrupt: Ctrl-C; the shares are all there.
+    """
+    options = {"output": os.fspath(output), "overwrite": overwrite, "dry_run": dry_run}
+    return done(json.loads(_gristmill.commit_shares(to_json(options))))
+
+
+@named
+def shares(output: Path) -> Shares:
+    """How the shares of an output stand: done, running, failed and why, missing.
+
+    Args:
+        output: folder of the pack, as the shares had it.
+
+    Raises:
+        ConfigError: there are no shares.
+        StateError: their plan is damaged.
+        OSError: a file or folder.
+    """
+    said: dict[str, Any] = json.loads(_gristmill.shares_of(os.fspath(output)))
+    said["shares"] = [ShareStatus(**status) for status in said["shares"]]
+    return Shares(**said)
