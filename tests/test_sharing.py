@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -25,10 +25,10 @@ def test_shares_are_the_pack_of_one_process(tmp_path: Path, kind: Literal["chess
         for name in range(5):
             lengths = [3, 4 + name]
             steps = sum(lengths)
-            arrays = {"obs": draws.random((steps, 2), np.float32), "acts": draws.integers(0, 3, steps)}
-            made = tmp_path / f"made{name}"
-            gm.pack(gm.demos.from_arrays(lengths, arrays), made)
-            (chunks,) = made.glob("*.chunks")
+            arrays: dict[str, Any] = {"obs": draws.random((steps, 2), np.float32), "acts": draws.integers(0, 3, steps)}
+            one = tmp_path / f"made{name}"
+            gm.pack(gm.demos.from_arrays(lengths, arrays), one)
+            (chunks,) = one.glob("*.chunks")
             chunks.rename(games / f"task{name}.chunks")
     else:
         gm.generate(kind, games, games=9, seed=1)
