@@ -87,7 +87,7 @@ pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
 
 /// Removes a file elsewhere than on this machine, or finds none.
 ///
-/// Errors: as [`write`].
+/// Errors: as [`write()`].
 pub fn remove(path: &Path, field: &str) -> crate::Result<()> {
     let (store, name) = written(path, field)?;
     match store.writes() {
