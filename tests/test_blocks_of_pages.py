@@ -25,6 +25,7 @@ ELSEWHERE = {
     ("python", "guide/"): "tests/test_docs_run.py",
     ("diff", "adding/"): "tests/test_adding_pages.py",
     ("json", "format/order.md"): "crates/gristmill-engine/tests/page_order.rs",
+    ("sh", "guide/many-machines.md"): "tests/test_sharing.py",
     ("sql", "format/pack.md"): "crates/gristmill-jobs/tests/pack/document.rs",
 }
 

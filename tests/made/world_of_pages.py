@@ -16,6 +16,8 @@ import gristmill as gm
 NOT_RUN = {
     "doctor ~/.minari": "it is a data set of the reader; test_examining.py does it",
     "doctor mine.hdf5": "they are arrays of the reader; test_examining.py does it",
+    "inspect shards/data0.npz": "it is a shard of KataGo; test_katago.py does it",
+    "stats shards": "they are shards of KataGo; test_katago.py does it",
     "verify s3://": "it is a bucket of the reader",
     "pack s3://": "it is a bucket of the reader",
     "pack games s3://": "it is a bucket of the reader",

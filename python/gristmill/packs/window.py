@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import operator
 
+from gristmill.options.arguments import named
 
+
+@named
 def newest_rows(total: int, *, least: int = 250_000, slope: float = 0.4, power: float = 0.75) -> int:
     """How many of the newest of `total` rows a run trains on, by the law of KataGo's paper (arXiv 1902.10565).
 

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_writes_can_run_dry() {
-        const READERS: [&str; 6] = ["verify", "top", "view", "verify-run", "when", "completions"];
+        const READERS: [&str; 7] = ["verify", "top", "view", "verify-run", "when", "completions", "shares"];
         for (path, command) in all() {
             let reads = READERS.iter().any(|name| path == format!("gristmill {name}"));
             let dry = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
