@@ -33,8 +33,10 @@ fn scan(root: &Path) -> Scan {
     let mut changes = Vec::new();
     run(&search, &mut |change| changes.push(change));
     let mut changes = changes.into_iter();
-    let Some(Change::Scanned(files)) = changes.next() else { panic!("the scan comes first") };
-    let Some(Change::Listed { skipped, duplicates, faults, .. }) = changes.next() else { panic!("then its counters") };
+    let Some(Change::Listed { skipped, duplicates, faults, .. }) = changes.next() else {
+        panic!("counters come first")
+    };
+    let Some(Change::Scanned(files)) = changes.next() else { panic!("then the scan") };
     assert_eq!(changes.next(), None, "and nothing more without a watch");
     Scan { names: files.iter().map(|f| f.name.to_string()).collect(), skipped, duplicates, faults }
 }

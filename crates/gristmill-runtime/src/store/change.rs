@@ -8,7 +8,8 @@ use super::{Faults, FileStat};
 /// One step of what is known about the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The first scan is complete: these files, number = position. Comes first, and once.
+    /// The first scan is complete: these files, number = position. Comes once, before other files and after what the listing says of
+    /// itself.
     Scanned(Vec<FileStat>),
     /// A file that was not there before.
     New {

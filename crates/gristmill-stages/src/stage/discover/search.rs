@@ -244,8 +244,9 @@ impl<T: FnMut(Change)> Discovery<T> {
             // From the first draw on, a file that is not there may have been moved.
             self.search.store.readings().looked();
         }
-        (self.take)(Change::Scanned(files));
+        // A short stream may have ended in the moment after it has its files: what could not be read is known by then.
         self.listed(faults);
+        (self.take)(Change::Scanned(files));
         self.search.watch && self.follow()
     }
 
