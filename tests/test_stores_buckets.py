@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from buckets import FaultServer, built
+from buckets import FaultServer, serving
 from generated_games import game, write_games, write_tar
 
 import gristmill as gm
@@ -38,20 +38,10 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return built()
-
-
 @pytest.fixture
-def server(drops: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    with FaultServer(program, drops) as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        stores.reach("s3://", patience=20)
-        stores.cache(tmp_path / "twins")
+def server(drops: Path, tmp_path: Path) -> Iterator[FaultServer]:
+    with serving(drops, tmp_path / "twins") as server:
         yield server
-    stores.cache()
 
 
 def batches(source: Any, **options: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from buckets import FaultServer, built
+from buckets import FaultServer, serving
 from generated_games import write_games
 
 import gristmill as gm
@@ -27,16 +27,11 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+def bucket(tmp_path: Path) -> Iterator[FaultServer]:
     """A server with an empty bucket `out`."""
     (tmp_path / "served" / "out").mkdir(parents=True)
-    with FaultServer(built(), tmp_path / "served") as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        stores.reach("s3://", patience=20)
-        stores.cache(tmp_path / "twins")
+    with serving(tmp_path / "served", tmp_path / "twins") as server:
         yield server
-    stores.cache()
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -65,6 +60,9 @@ def test_packs_in_a_bucket_are_those_of_a_disk(bucket: FaultServer, drops: Path,
     long = gm.open("s3://out/chess").where("frames > 10")
     assert gm.pack(long, "s3://out/long").rows == len(long)
     assert gm.merge(["s3://out/chess", "s3://out/long"], "s3://out/both").pack == "s3://out/both"
+    with pytest.raises(gm.ConfigError, match=r"delete_inputs.*output in a bucket"):
+        gm.merge([drops / "chess", "s3://out/long"], "s3://out/gone", delete_inputs=True)
+    assert (drops / "chess").exists()
     gm.convert(drops / "rows", "s3://out/narrow", "packed46")
     np.testing.assert_array_equal(
         gm.open("s3://out/narrow").take([0, 7])["board"], gm.open(drops / "rows").take([0, 7])["board"]
@@ -184,6 +182,11 @@ def test_ranks_share_a_folder_of_states_in_a_bucket(bucket: FaultServer, drops: 
     assert len(tree(folder)) == 2
     with gm.resume(place, config) as loader:
         assert first(loader, 3) == whole[2:]
+    with (
+        gm.DataLoader(dataclasses.replace(config, rank=1, world_size=2)) as loader,
+        pytest.raises(gm.ConfigError, match=r"ranks.json: ranks save into a folder"),
+    ):
+        loader.save("s3://out/ranks.json")
     (folder / sorted(tree(folder))[1]).unlink()
     with pytest.raises(gm.StateError, match="lacks rank 1 of 2"):
         gm.resume(place, config)

@@ -58,14 +58,14 @@ def reach(
 
 
 def at(store: Any, path: str = "") -> str:
-    """The place of a store that a program has already, which is reached from now on as that store reaches it.
+    """The place of a store that a program has already. gristmill reaches it from now on as that store does.
 
         store = obstore.store.S3Store("games", region="eu-west-1")
         pack = gristmill.open(gristmill.stores.at(store, "packs/june"))
         pack = gristmill.open(gristmill.stores.at(fsspec.filesystem("s3", anon=True), "games/packs/june"))
 
-    Credentials that a store fetches by a function of its own (`credential_provider`) do not come along; the usual ones
-    of the environment are taken instead.
+    gristmill cannot call a store's own function for credentials (`credential_provider`); it takes those of the
+    environment instead.
 
     Args:
         store: a store of obstore (S3, Google, Azure, HTTP, local), or a file system of fsspec (`s3`, `gs`, `http`,
@@ -127,27 +127,27 @@ def requests() -> dict[str, Requests]:
 
 @dataclass(frozen=True)
 class Left:
-    """What a killed writer left at a place in a bucket."""
+    """What a killed job left at a place in a bucket."""
 
     place: str
-    #: Who wrote: `writer`, `host`, `process`, `since` and `renewed` (seconds since 1970); `None` where nothing is left.
+    #: The claim: `writer`, `host`, `process`, `since` and `renewed` (seconds since 1970); `None` without one.
     claim: dict[str, Any] | None
-    #: Whether the pack is whole, so that its files stay.
+    #: Whether the files are a whole pack, which `clean` keeps.
     whole: bool
-    #: Names of its files below the place, and their bytes.
+    #: The files: names below the place, and bytes.
     files: dict[str, int]
 
 
 def clean(url: str, *, dead: bool = False, dry_run: bool = False) -> Left:
-    """Removes what a killed writer left at a place in a bucket, and nothing of a pack that is whole.
+    """Removes what a killed job left at a place in a bucket; keeps a whole pack.
 
     Args:
         url: the output of the job, such as `s3://games/june`.
-        dead: the writer is dead, though it said within the last ten minutes that it lives.
+        dead: the job is dead, although it renewed its claim within the last ten minutes.
         dry_run: look only.
 
     Raises:
-        ConfigError: a place of this machine, or one whose writer lives.
+        ConfigError: a place of this machine, or a job that may live.
         OSError: the bucket cannot be read or written.
     """
     left = json.loads(_gristmill.clean_place(url, dead, dry_run))

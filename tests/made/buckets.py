@@ -1,14 +1,18 @@
 """Buckets on loopback: a server of folders that fails as tests order it to, and counts requests."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pytest
+
+from gristmill import stores
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +30,18 @@ def built() -> Path:
     command = [cargo, "build", "--locked", "--quiet", "--workspace", "--bin", "gristmill-faultserver"]
     subprocess.run(command, cwd=ROOT, check=True)
     return program
+
+
+@contextlib.contextmanager
+def serving(folder: Path, cache: Path) -> "Iterator[FaultServer]":
+    """A server over a folder, which the environment names, and a cache of packs; both as they were afterwards."""
+    with pytest.MonkeyPatch.context() as patch, FaultServer(built(), folder) as server:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        stores.reach("s3://", patience=20)
+        stores.cache(cache)
+        yield server
+    stores.cache()
 
 
 class FaultServer:

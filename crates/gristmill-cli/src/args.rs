@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Finish or undo what a killed job left in a pack or folder, and print which.
     Recover(Recover),
-    /// Remove what a killed writer left in a bucket, and print which.
+    /// Remove what a killed job left in a bucket, and list it.
     Clean(Clean),
     /// Compute rewards and discounted returns for the rows of a 2048 pack, and write them beside the rows.
     Values(Values),

@@ -123,6 +123,8 @@ fn jobs_write_a_bucket_as_they_write_a_folder() {
     assert_eq!(bucket.ran(&["pack", &games, "s3://out/b"]).0, Some(0));
     let (code, text) = bucket.ran(&["merge", "s3://out/a/pack", "s3://out/b", "--out", "s3://out/both"]);
     assert_eq!(code, Some(0), "{text}");
+    let (code, text) = bucket.ran(&["merge", &pack, "s3://out/b", "--out", "s3://out/gone", "--delete-inputs"]);
+    assert!(code == Some(2) && text.contains("delete_inputs") && Path::new(&pack).exists(), "{text}");
     for (words, name) in [
         (&["convert", &games, "s3://out/v7", "--version", "7"][..], "v7"),
         (&["rescore", &games, "s3://out/rescored"], "rescored"),
@@ -199,6 +201,21 @@ fn what_a_dead_writer_left_is_cleaned_and_nothing_else_is() {
     let whole = tree(&bucket.path("out/pack"));
     assert_eq!(bucket.ran(&["clean", "s3://out/pack", "--dead"]).0, Some(0));
     assert_eq!(tree(&bucket.path("out/pack")), whole, "a whole pack stays");
+    let claim = bucket.folder.path().join("out/odd/.writer.json");
+    std::fs::create_dir(claim.parent().unwrap()).unwrap();
+    std::fs::write(&claim, "no JSON").unwrap();
+    std::fs::write(claim.with_file_name("games-00000.chunks"), "half").unwrap();
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/odd"]);
+    assert!(
+        code == Some(2) && text.contains("says not who writes there") && text.contains("gristmill clean"),
+        "{text}"
+    );
+    assert_eq!(
+        bucket.ran(&["clean", "s3://out/odd"]).0,
+        Some(0),
+        "a claim that says nothing is of no writer that lives"
+    );
+    assert_eq!(tree(&bucket.path("out/odd")), BTreeMap::new());
     let (code, text) = bucket.ran(&["clean", &games]);
     assert!(code == Some(2) && text.contains("gristmill recover"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Where the output of a job is to be -> a folder that the job can write: that place, or one of this machine whose files then go to
-//! a bucket, whole or not at all. Knows no job.
+//! The output that a user names -> a folder that a job can write: that folder, or one of this machine whose files are sent to a bucket
+//! once the job is done. Knows no job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::outgoing::Outgoing;
 
-/// What becomes of what an earlier run of the job left on this machine.
+/// What to do with the files that an earlier run of the job left on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier {
-    /// The job resumes it.
+    /// Keep them: the job resumes.
     Resumed,
-    /// It begins again.
+    /// Remove them: the job begins again.
     Removed,
 }
 
-/// The output of a job, on its way.
+/// The way of a job's output to its place.
 #[derive(Debug)]
 pub enum Delivery {
-    /// It is made where it is to be.
+    /// The job writes the place itself.
     Here(PathBuf),
-    /// It is made here, and goes to a bucket.
+    /// The job writes a folder of this machine, whose files are sent to a bucket.
     Elsewhere(Box<Outgoing>),
-    /// It would go to a bucket; nothing is made.
+    /// A dry run: the output would go to a bucket, and nothing is written.
     Dry(PathBuf),
 }
 
 impl Delivery {
-    /// The way to `place`.
+    /// Prepares the way to `place`.
     ///
-    /// Errors: `Config` in `output` for a place elsewhere that cannot be written, where something is, or where another writer is;
+    /// Errors: `Config` in `output` for a place in a bucket that cannot be written, that holds files, or that another writer has claimed;
     /// those of reading there.
     pub fn to(place: &Path, earlier: Earlier, dry_run: bool) -> Result<Self> {
         if dry_run {
@@ -53,19 +53,28 @@ impl Delivery {
         match self {
             Delivery::Here(place) => place.clone(),
             Delivery::Elsewhere(outgoing) => outgoing.folder(),
-            // A name that nothing has: a dry run finds an output that is not there.
+            // A dry run must find no output: nothing has this name.
             Delivery::Dry(place) => {
                 std::env::temp_dir().join(".gristmill-dry-run").join(place.file_name().unwrap_or_default())
             }
         }
     }
 
-    /// Whether it goes to a bucket.
-    pub fn is_sent(&self) -> bool {
-        matches!(self, Delivery::Elsewhere(_))
+    /// Refuses an option by which the job changes its inputs: it would do so before its output has reached the bucket.
+    ///
+    /// Errors: `Config` in `option` where it is given and the output goes to a bucket.
+    pub fn keeps_inputs(&self, option: &str, given: bool) -> Result<()> {
+        match self {
+            Delivery::Elsewhere(_) | Delivery::Dry(_) if given => {
+                let detail = "does not go with an output in a bucket, which the job sends when it is done; remove the inputs then";
+                Err(Error::config(option, detail))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Brings what the job made to its place, which it gives for people. `progress` gets bytes that have come, and all.
+    /// Sends what the job made to its place, and returns the name of the place for people. `progress` gets the bytes sent so far, and
+    /// all bytes.
     ///
     /// Errors: as [`Outgoing::send`]; `Stopped`.
     pub fn deliver(self, stop: &AtomicBool, progress: &mut dyn FnMut(u64, u64)) -> Result<String> {

@@ -52,6 +52,7 @@ pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault
     let options = MergeOptions::from_json(options)?;
     watched(py, &options.stop, |look| {
         let delivery = Delivery::to(&options.output, Earlier::Removed, options.dry_run)?;
+        delivery.keeps_inputs("delete_inputs", options.delete_inputs)?;
         let mut merged = merge(&MergeOptions { output: delivery.folder(), ..options.clone() }, &mut |_, _| look())?;
         merged.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;
         Ok(merged)

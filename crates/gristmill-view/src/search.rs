@@ -1,5 +1,5 @@
-//! A pack -> its repeated games, found by a thread of its own once somebody asks. Requests wait for it a moment and no longer; it
-//! writes nothing, and ends with the view.
+//! A pack -> its repeated games. A thread of its own looks for them once a reader of the pages asks, and ends with the view. Only the
+//! request that starts it waits for it, and only a moment; it writes nothing.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,26 +9,26 @@ use gristmill_engine::runtime::scheduler::Scheduler;
 use gristmill_jobs::dedup::{Duplicates, dedup};
 use gristmill_jobs::mark::MarkOptions;
 
-/// How long a request waits for what is found soon.
+/// How long the request that starts the search waits, so that a small pack needs no second page.
 const MOMENT: Duration = Duration::from_millis(200);
 
 /// How far a search is.
 #[derive(Debug, Clone)]
 pub(crate) enum Progress {
-    /// Nobody asked for it.
+    /// No reader has asked for it.
     Unasked,
-    /// Games that were read, of all.
+    /// The number of games that it has read, and of all games.
     Reads(u64, u64),
-    /// It is over.
+    /// What it found.
     Found(Arc<Duplicates>),
-    /// Why nothing was found, for people.
+    /// Why it failed, for people.
     Failed(String),
 }
 
 /// The search in one pack.
 pub(crate) struct Search {
     shared: Arc<(Mutex<Progress>, Condvar)>,
-    /// Its threads end when this is dropped.
+    /// Dropping it ends the threads.
     threads: Scheduler,
 }
 
@@ -44,7 +44,7 @@ impl Search {
         lock(&self.shared.0).clone()
     }
 
-    /// Begins the search in `pack` where it has not begun, or failed before, and says how far it is.
+    /// Starts the search in `pack`, unless it runs or is over, and says how far it is.
     pub(crate) fn ask(&self, pack: &Arc<dyn PackTable>) -> Progress {
         let mut progress = lock(&self.shared.0);
         if matches!(*progress, Progress::Unasked | Progress::Failed(_)) {
@@ -64,10 +64,11 @@ impl Search {
             if let Err(e) = self.threads.spawn("view-duplicates", look) {
                 *progress = Progress::Failed(format!("no thread could be started: {e}"));
             }
+            let reads = |progress: &mut Progress| matches!(progress, Progress::Reads(..));
+            let waited = self.shared.1.wait_timeout_while(progress, MOMENT, reads);
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let reads = |progress: &mut Progress| matches!(progress, Progress::Reads(..));
-        let waited = self.shared.1.wait_timeout_while(progress, MOMENT, reads);
-        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+        progress.clone()
     }
 }
 

@@ -99,14 +99,14 @@ pub(crate) struct Recover {
     pub(crate) json: bool,
 }
 
-/// What a killed writer left in a bucket -> removed.
+/// What a killed job left in a bucket -> removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill clean s3://games/june --dry-run\n  gristmill clean s3://games/june")]
 pub(crate) struct Clean {
-    /// URL of the pack or folder that was written.
+    /// URL of the pack or folder that the job wrote.
     #[arg(value_name = "URL")]
     pub(crate) place: PathBuf,
-    /// The writer is dead, though it said within the last ten minutes that it lives.
+    /// The job is dead, although it renewed its claim within the last ten minutes.
     #[arg(long)]
     pub(crate) dead: bool,
     /// Print what would be removed, and remove nothing.

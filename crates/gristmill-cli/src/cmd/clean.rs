@@ -1,4 +1,4 @@
-//! `clean`: a place in a bucket in, what a killed writer left there out; it is removed, and nothing else.
+//! `clean`: a place in a bucket -> a list of what a killed writer left there. Removes these files and no others.
 
 use gristmill_engine::store::outgoing::{self, Left};
 
@@ -20,10 +20,14 @@ fn text(left: &Left, dry_run: bool) -> String {
     let bytes: u64 = left.files.iter().map(|(_, len)| len).sum();
     let removed = if dry_run { "would be removed" } else { "removed" };
     let what = match left.whole {
-        true => format!("the pack is whole and stays; what says who writes it {removed}"),
+        true => format!("the pack is whole and stays; the claim {removed}"),
         false => format!("{} files of it ({}) {removed}", left.files.len(), report::bytes(bytes)),
     };
-    let mut out = format!("{}: process {} of {} wrote there; {what}", left.place, claim.process, claim.host);
+    let who = match claim.writer.is_empty() {
+        true => "a writer that says nothing of itself".to_owned(),
+        false => format!("process {} of {}", claim.process, claim.host),
+    };
+    let mut out = format!("{}: {who} wrote there; {what}", left.place);
     if !left.whole {
         left.files.iter().for_each(|(name, len)| out += &format!("\n  {} {name}", report::bytes(*len)));
     }

@@ -1,4 +1,4 @@
-//! What a job made on this machine -> its place in a bucket, with a line of progress.
+//! The output of a job on this machine -> its place in a bucket. Shows a line of progress.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use gristmill_jobs::delivery::Delivery;
 use crate::failure::{Failure, Result};
 use crate::report;
 
-/// Brings it there, and gives the place. `again` says how what was stopped resumes.
+/// Sends the output to its place, and returns the name of the place. `again` tells the user how to resume after Ctrl-C.
 pub(super) fn deliver(delivery: Delivery, stop: &AtomicBool, json: bool, again: &str) -> Result<String> {
     let mut bar = None;
     let delivered = delivery.deliver(stop, &mut |done, all| {

@@ -12,6 +12,7 @@ use crate::stopping;
 pub(crate) fn run(args: &Merge) -> Result<()> {
     let named = [&args.left, &args.right].into_iter().flatten();
     let delivery = Delivery::to(&args.out, Earlier::Removed, args.dry_run)?;
+    delivery.keeps_inputs("delete_inputs", args.delete_inputs)?;
     let mut options = MergeOptions::new(named.chain(&args.packs).cloned().collect(), delivery.folder());
     options.workers = args.threads.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;

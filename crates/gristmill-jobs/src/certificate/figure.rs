@@ -137,9 +137,12 @@ pub(super) fn places(counts: &[u64], side: usize) -> Option<Figure> {
     Some(Figure { name: "places", says, value, perfect, of: total, level })
 }
 
-/// How unevenly classes fall on batches: chi-square of their counts, by its degrees of freedom. `shares` has the share of
-/// each class, each of `batches` its counts; of `rows` rows of a pass each batch takes some.
-pub(super) fn balance(batches: &[Vec<u64>], shares: &[f64], rows: u64) -> Option<Figure> {
+/// How unevenly classes fall on batches: chi-square of their counts, divided by its degrees of freedom. Each of `batches` counts its
+/// rows by class; all batches share the `rows` rows of a pass.
+pub(super) fn balance(batches: &[Vec<u64>], rows: u64) -> Option<Figure> {
+    let all = batches.iter().flatten().sum::<u64>().max(1) as f64;
+    let of_class = |class| batches.iter().map(|counts| counts[class]).sum::<u64>();
+    let shares: Vec<f64> = (0..batches.first().map_or(0, Vec::len)).map(|class| of_class(class) as f64 / all).collect();
     let classes = shares.iter().filter(|share| **share > 0.0).count();
     if classes < 2 || batches.len() < 8 {
         return None;
@@ -153,7 +156,7 @@ pub(super) fn balance(batches: &[Vec<u64>], shares: &[f64], rows: u64) -> Option
             continue;
         }
         cells += 1;
-        for (count, share) in counts.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
+        for (count, share) in counts.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
             let expected = size as f64 * share;
             chi += (*count as f64 - expected).powi(2) / expected / left;
         }
@@ -189,8 +192,8 @@ pub(super) fn window(games: u64, batch: u64) -> Figure {
     Figure { name: "window", says, value, perfect, of: games, level }
 }
 
-/// How old games are when a row of them is drawn, in games: `shares` has of each batch the mean share of the games of the window
-/// that are newer, by `seen` different ones.
+/// How many games of the window are newer than the game of a drawn row. `shares` has the mean of each batch, as a share of the `seen`
+/// different games.
 pub(super) fn age(shares: &Mean, seen: usize, window: u64) -> Option<Figure> {
     /// Games below which an order says little.
     const GAMES: usize = 50;
@@ -254,10 +257,10 @@ mod tests {
     #[test]
     fn classes_that_stand_together_are_seen() {
         let even = vec![vec![50, 50]; 16];
-        assert_eq!(balance(&even, &[0.5, 0.5], 1 << 20).unwrap().level, Level::Good);
+        assert_eq!(balance(&even, 1 << 20).unwrap().level, Level::Good);
         let sorted: Vec<Vec<u64>> = (0..16).map(|i| if i < 8 { vec![100, 0] } else { vec![0, 100] }).collect();
-        assert_eq!(balance(&sorted, &[0.5, 0.5], 1 << 20).unwrap().level, Level::None);
-        assert!(balance(&even, &[1.0, 0.0], 1 << 20).is_none(), "one class is no balance");
+        assert_eq!(balance(&sorted, 1 << 20).unwrap().level, Level::None);
+        assert!(balance(&vec![vec![50, 0]; 16], 1 << 20).is_none(), "one class is no balance");
     }
 
     #[test]

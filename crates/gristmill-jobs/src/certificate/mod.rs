@@ -73,13 +73,14 @@ pub struct Epoch {
     /// Positions that a use of a game gives, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_per_use: Option<f64>,
-    /// Rows of a game that an epoch has, on average.
+    /// How many rows of a game an epoch has, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_per_game: Option<f64>,
-    /// The most memory that it takes, in bytes: of a stream all of it, of rows the batches that wait, are made, and are used.
+    /// The most memory that the loader takes, in bytes: a stream in all; a loader of rows for batches in its queue, in its workers
+    /// and in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Bytes of the files that are read, as they lie there now.
+    /// Bytes of the files that the loader reads, as they are now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }
@@ -197,7 +198,7 @@ pub fn of_engine(
     Ok(made)
 }
 
-/// Bytes of all files below some places; of one that is named twice once. None where a place cannot be listed as a whole.
+/// Bytes of all files below some places; counts a place once that is named twice. None where a part of a place cannot be listed.
 fn lying<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Option<u64>> {
     let (mut all, places) = (0, places.collect::<BTreeSet<_>>());
     for place in places {
@@ -212,13 +213,14 @@ fn lying<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Option<u64>> {
     Ok(Some(all))
 }
 
-/// Bytes of the batches of rows that wait, that workers make, and that the consumer has.
+/// Bytes of the batches in the queue, in the workers, and in use.
 fn held(engine: &dyn Engine, config: &IndexConfig) -> u64 {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let batches = config.queue_capacity + config.threads.unwrap_or_else(cores) + 1;
+    let batches = config.queue_capacity.saturating_add(config.threads.unwrap_or_else(cores)).saturating_add(1);
     let rows = config.batch_size as u64 / config.world_size.max(1);
     let tensors = engine.outputs().iter().flat_map(|output| &output.tensors);
-    batches as u64 * rows * tensors.map(|tensor| tensor.row_bytes() as u64).sum::<u64>()
+    let row = tensors.map(|tensor| tensor.row_bytes() as u64).fold(0, u64::saturating_add);
+    (batches as u64).saturating_mul(rows).saturating_mul(row)
 }
 
 impl Certificate {

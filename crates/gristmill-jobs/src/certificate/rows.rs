@@ -227,11 +227,8 @@ impl Games<'_> {
         for (batch, counts) in some.iter().zip(&mut counts) {
             batch.iter().for_each(|game| counts[class(game)] += 1);
         }
-        let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
-        let share = |i: usize| counts.iter().map(|batch| batch[i]).sum::<u64>() as f64 / all;
-        let shares: Vec<f64> = (0..numbers.len()).map(share).collect();
         let rows = if self.lookup.epoch().is_some() { self.lookup.pass_rows() } else { u64::MAX };
-        Ok(figure::balance(&counts, &shares, rows))
+        Ok(figure::balance(&counts, rows))
     }
 }
 

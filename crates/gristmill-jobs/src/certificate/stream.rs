@@ -1,5 +1,5 @@
 //! The configuration of a stream -> the figures of its shuffle, from its first batches, which are planned without being fed:
-//! of games their numbers of positions are read, where they were never counted, and of some how they ended.
+//! reads how many positions games have, where nobody counted them, and how some of them ended.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use super::rows::mates_within;
 const ROWS: usize = 1 << 17;
 const BATCHES: (usize, usize) = (16, 128);
 
-/// Games that are read for their classes.
+/// The most games that are read for their classes.
 const READ: usize = 4096;
 
 /// Batches after which what a use gives is estimated by those that came.
@@ -145,9 +145,10 @@ fn of_batches(batches: &[Vec<Provenance>], (games, there): (u64, u64), uses: f64
     Measured { figures, sample, batch: batch as u64, window: (games, there), uses, ended }
 }
 
-/// How evenly the classes of games fall on batches; of as many batches as have few enough games, each of which is read.
+/// How evenly the classes of games fall on the first batches. Reads each game of these batches, and takes batches until they would have
+/// too many games. The stream passes over games that cannot be read; here they have no class.
 ///
-/// Errors: `Stopped` where `goes_on` says no. A game that cannot be read, which the stream passes over, has no class.
+/// Errors: `Stopped` where `goes_on` says no.
 fn balance(sight: &Sight, batches: &[Vec<Provenance>], goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Figure>> {
     let mut known: BTreeMap<(u64, u32), Option<String>> = BTreeMap::new();
     let (mut numbers, mut counts) = (BTreeMap::<String, usize>::new(), Vec::<BTreeMap<usize, u64>>::new());
@@ -176,15 +177,12 @@ fn balance(sight: &Sight, batches: &[Vec<Provenance>], goes_on: &mut dyn FnMut()
         .iter()
         .map(|count| (0..numbers.len()).map(|class| count.get(&class).copied().unwrap_or(0)).collect())
         .collect();
-    let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
-    let share = |class: usize| counts.iter().map(|batch| batch[class]).sum::<u64>() as f64 / all;
-    let shares: Vec<f64> = (0..numbers.len()).map(share).collect();
-    Ok(figure::balance(&counts, &shares, u64::MAX))
+    Ok(figure::balance(&counts, u64::MAX))
 }
 
-/// How old games are when a row of them is drawn: the share of the games of the window that are newer, on average over the rows.
+/// How many games of the window are newer than the game of a drawn row, on average.
 fn age(batches: &[Vec<Provenance>], games: u64) -> Option<Figure> {
-    // Files have numbers in the order in which they came, and games one in their file.
+    // Files are numbered in the order in which they arrived, and games in the order of their file.
     let seen: BTreeSet<(u64, u32)> = batches.iter().flatten().map(|row| (row.source, row.chunk)).collect();
     let order: BTreeMap<(u64, u32), usize> =
         seen.iter().rev().enumerate().map(|(newer, game)| (*game, newer)).collect();

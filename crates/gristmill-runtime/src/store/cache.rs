@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Name of the file in a kept file's folder that says what it is of, and that its users lock.
 const NAME: &str = "name";
 
-/// Name of the folder in which lies what is written elsewhere; it makes no room for others.
+/// Name of the folder with the output of jobs on its way to a bucket; nothing removes it to make room.
 pub(super) const OUTGOING: &str = "outgoing";
 
 /// Where files are kept, and how many bytes of the disk they may take.
@@ -43,7 +43,7 @@ pub(super) struct Place {
 
 /// The folder in which files are kept.
 ///
-/// Errors: `Io` without a home and a word where else.
+/// Errors: `Io` where the user named no folder and has no home.
 pub(super) fn root() -> Result<PathBuf> {
     let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     cache.folder.or_else(default_folder).ok_or_else(|| {

@@ -8,8 +8,8 @@ use super::{Faults, FileStat};
 /// One step of what is known about the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The first scan is complete: these files, number = position. Comes once, before other files and after what the listing says of
-    /// itself.
+    /// The first scan is complete: these files, number = position. Comes once, after the [`Change::Listed`] of that scan and before
+    /// any other file.
     Scanned(Vec<FileStat>),
     /// A file that was not there before.
     New {

@@ -1,5 +1,5 @@
 //! The path or URL of one file or folder, wherever it is -> its bytes, its length, the names in it.
-//! Small files are read whole, up to a bound that the caller sets; elsewhere they are written whole, too.
+//! Reads small files whole, up to a bound that the caller sets; writes and removes single files in buckets.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
@@ -73,8 +73,7 @@ pub fn copy(path: &Path, to: &mut dyn Write, name: &Path) -> crate::Result<()> {
     }
 }
 
-/// Writes the bytes of a file elsewhere than on this machine, over what was there: whole or not at all. `field` is what people
-/// call the place.
+/// Writes a file in a bucket, whole or not at all, and overwrites one of that name. An option called `field` named the place.
 ///
 /// Errors: `Config` in `field` for a place that cannot be written; `Format` of writing.
 pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
@@ -85,7 +84,7 @@ pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
     }
 }
 
-/// Removes a file elsewhere than on this machine, or finds none.
+/// Removes a file in a bucket; does nothing where there is none.
 ///
 /// Errors: as [`write()`].
 pub fn remove(path: &Path, field: &str) -> crate::Result<()> {
@@ -100,7 +99,7 @@ fn written(path: &Path, field: &str) -> crate::Result<(Arc<dyn Store>, String)> 
     elsewhere(path).unwrap_or_else(|| Err(crate::Error::config(field, format!("{} is no URL", path.display()))))
 }
 
-/// The refusal of a place elsewhere that is not written.
+/// The refusal of a place that is neither of this machine nor in a bucket.
 pub(super) fn read_only(place: &Path, field: &str) -> crate::Error {
     let detail = "is read only; write into a folder of this machine, or a bucket";
     crate::Error::config(field, format!("{}: {detail}", place.display()))

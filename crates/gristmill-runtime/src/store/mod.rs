@@ -171,30 +171,32 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
-    /// How it is written, where it can be and is not of this machine.
+    /// The same store as one that takes files; none of this machine's files, which jobs write themselves, and of what is read only.
     fn writes(&self) -> Option<&dyn Writes> {
         None
     }
 }
 
-/// A store elsewhere that takes files: each is there whole or not at all.
+/// A bucket that takes files. Readers find each file whole or not at all.
 pub trait Writes {
-    /// Writes a file in one request; `false` where it must be new and there is another one with other bytes.
+    /// Writes a file in one request. Returns `false`, and writes nothing, where the file must be new and one with other bytes has its
+    /// name.
     ///
     /// Errors, naming the file: `Io`.
     fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool) -> Result<bool>;
 
-    /// Writes the bytes of a file of this machine, over what was there; `each` hears of bytes that have come, and may end it.
+    /// Writes the bytes of a file of this machine, and overwrites a file of that name. `each` gets the bytes sent since its last call;
+    /// its error stops the sending.
     ///
     /// Errors: as [`Writes::put`], those of reading, and those of `each`.
     fn send(&self, name: &str, file: &Path, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 
-    /// Removes a file, or finds none.
+    /// Removes a file; does nothing where there is none.
     ///
     /// Errors: as [`Writes::put`].
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Names and lengths of all files below a folder, hidden ones, too.
+    /// Gives `each` the names and lengths of all files below a folder, hidden ones too, until it breaks.
     ///
     /// Errors: `Io` where not all could be listed.
     fn list_all(&self, folder: &str, each: &mut dyn FnMut(&str, u64) -> ControlFlow<()>) -> Result<()>;

@@ -1,7 +1,7 @@
-//! A folder that is made on this machine -> the same below a place elsewhere: claimed by one writer, whole once its manifest is
-//! there, and what a killed writer left is known from it. Writes nothing over, and nothing that a reader takes for whole before it is.
+//! A folder of this machine -> the same files below a place in a bucket. One writer claims the place; the manifest comes last, so that
+//! a reader takes nothing for a pack before it is whole; the claim says what a killed writer left. Overwrites nothing.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,37 +18,37 @@ use super::{Store, Writes, files};
 use crate::runtime::seed::fresh_root;
 use crate::{Error, Result};
 
-/// The file below the place that says who writes there.
+/// The claim: a file below the place that says who writes there.
 const CLAIM: &str = ".writer.json";
 
-/// The folder of this machine's part of it in which the job writes.
+/// The folder in which the job writes, below what this machine keeps for the place.
 const FILES: &str = "files";
 
-/// The file that makes a pack of a folder: it comes last, and only where there is none.
+/// The file that makes a folder a pack. It is written last, and only where there is none.
 const MANIFEST: &str = "manifest.json";
 
-/// Time after which a writer says again that it lives, and after which one that did not is taken for dead.
+/// A writer renews its claim after this time; one that has not renewed it for the longer time counts as dead.
 const RENEWED: Duration = Duration::from_secs(60);
 const DEAD: Duration = Duration::from_secs(600);
 
-/// How often a place is claimed that others claim and leave meanwhile.
+/// How often a writer tries to claim a place that other writers claim and release in between.
 const TRIES: usize = 16;
 
 /// Bytes of the largest claim.
 const MOST: u64 = 1 << 16;
 
-/// Who writes below a place.
+/// What a writer says of itself. An empty `writer` stands for a claim that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// A number of its own.
+    /// A random number that no other writer has, as 32 hexadecimal digits.
     pub writer: String,
     /// The name of its machine.
     pub host: String,
-    /// Its process.
+    /// The number of its process.
     pub process: u32,
-    /// Since when, and when it said so last: seconds since 1970.
+    /// When it claimed the place, in seconds since 1970.
     pub since: u64,
-    /// See `since`.
+    /// When it renewed the claim last, in seconds since 1970.
     pub renewed: u64,
 }
 
@@ -59,9 +59,14 @@ impl Claim {
         Claim { writer, host, process: std::process::id(), since, renewed: since }
     }
 
-    /// Whether it wrote not long ago.
+    /// Whether it renewed the claim within ten minutes.
     pub fn is_alive(&self) -> bool {
         now().saturating_sub(self.renewed) < DEAD.as_secs()
+    }
+
+    /// The claim of a writer that says nothing of itself, and counts as dead.
+    fn unknown() -> Self {
+        Claim { writer: String::new(), host: String::new(), process: 0, since: 0, renewed: 0 }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -73,7 +78,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// A place elsewhere that can be written.
+/// A folder of a bucket, to be written.
 #[derive(Debug, Clone)]
 struct Target {
     place: PathBuf,
@@ -83,12 +88,12 @@ struct Target {
 }
 
 impl Target {
-    /// The place; none where it is of this machine.
+    /// The folder that `place` means; none where `place` is of this machine.
     fn of(place: &Path, field: &str) -> Result<Option<Self>> {
         let place = resolved(place)?.into_owned();
         let Some(found) = elsewhere(&place) else { return Ok(None) };
         let (store, name) = match found {
-            // A place in memory that nobody has made.
+            // Nobody has written to this place in memory.
             Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Err(files::read_only(&place, field)),
             found => found?,
         };
@@ -110,23 +115,17 @@ impl Target {
         format!("{}/{name}", self.name)
     }
 
-    /// Who writes there, if anybody.
+    /// The claim, if a writer has claimed the place.
     fn claim(&self) -> Result<Option<Claim>> {
-        let path = self.place.join(CLAIM);
-        let bytes = match files::read(&path, MOST) {
-            // It went between the two requests.
+        let bytes = match files::read(&self.place.join(CLAIM), MOST) {
+            // The writer removed it between the two requests.
             Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => return Ok(None),
             bytes => bytes?,
         };
-        let Some(bytes) = bytes else { return Ok(None) };
-        let claim = serde_json::from_slice(&bytes).map_err(|e| {
-            let kind = ErrorKind::InvalidData;
-            Error::Path { path, kind, message: format!("says not who writes there: {e}; `gristmill clean` removes it") }
-        })?;
-        Ok(Some(claim))
+        Ok(bytes.map(|bytes| serde_json::from_slice(&bytes).unwrap_or_else(|_| Claim::unknown())))
     }
 
-    /// Names below it and lengths, hidden ones but the claim included, sorted.
+    /// Names and lengths of all files below the place, sorted, hidden ones too, but not the claim.
     fn files(&self) -> Result<Vec<(String, u64)>> {
         let (mut found, within) = (Vec::new(), format!("{}/", self.name));
         self.writes()?.list_all(&self.name, &mut |name, len| {
@@ -137,7 +136,7 @@ impl Target {
         Ok(found)
     }
 
-    /// Refuses a place where something is, or another writer.
+    /// Refuses a place that holds files, or that another writer has claimed.
     fn is_free(&self, field: &str, writer: &str) -> Result<()> {
         match self.claim()? {
             Some(claim) if claim.writer == writer => Ok(()),
@@ -157,32 +156,35 @@ impl Target {
     fn taken(&self, field: &str, claim: &Claim) -> Error {
         let seconds = now().saturating_sub(claim.renewed);
         let place = self.place.display();
-        let detail = format!(
-            "{place}: process {} of {} writes there, and said so {seconds} s ago; where it was killed, `gristmill clean {place}` \
-             removes what it left",
-            claim.process, claim.host
-        );
+        let who = match claim.writer.is_empty() {
+            true => format!("{place}/{CLAIM} says not who writes there"),
+            false => format!(
+                "{place}: process {} of {} writes there, and said so {seconds} s ago",
+                claim.process, claim.host
+            ),
+        };
+        let detail = format!("{who}; if that writer was killed, `gristmill clean {place}` removes what it left");
         Error::config(field, detail)
     }
 }
 
-/// What is made here for a place elsewhere.
+/// The output of a job that is made on this machine and belongs in a bucket.
 #[derive(Debug)]
 pub struct Outgoing {
     target: Target,
     field: String,
-    /// What this machine keeps of it: the folder, and who its writer is.
+    /// The folder of this machine for it: the files, and the number of the writer.
     kept: PathBuf,
     writer: String,
-    /// Locked: one process of this machine writes to a place.
+    /// One process of this machine writes to a place at a time, and holds this lock.
     _lock: File,
 }
 
 impl Outgoing {
-    /// What is to be written at `place`, an option called `field`; none where that is of this machine.
+    /// Prepares to write at `place`, which an option called `field` named; none where `place` is of this machine.
     ///
-    /// Errors: `Config` in `field` for a place that cannot be written, where something is already, or where another writer is;
-    /// `Path`, `Format` of reading there.
+    /// Errors: `Config` in `field` for a place that cannot be written, that holds files, or that another writer has claimed; `Path` and
+    /// `Format` of reading there.
     pub fn to(place: &Path, field: &str) -> Result<Option<Self>> {
         let Some(target) = Target::of(place, field)? else { return Ok(None) };
         let text = target.place.display().to_string();
@@ -190,9 +192,15 @@ impl Outgoing {
         let at = |e: std::io::Error| Error::path(&kept, &e);
         fs::create_dir_all(&kept).map_err(at)?;
         let lock = File::options().create(true).append(true).open(kept.join("lock")).map_err(at)?;
-        if lock.try_lock().is_err() {
-            let detail = format!("{text}: another process of this machine writes there");
-            return Err(Error::config(field, detail));
+        match lock.try_lock() {
+            // Where the file system has no locks, processes of this machine are on their own; the claim still holds.
+            Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(e)) => return Err(at(e)),
+            Err(TryLockError::WouldBlock) => {
+                let detail = format!("{text}: another process of this machine writes there");
+                return Err(Error::config(field, detail));
+            }
+            Ok(()) => {}
         }
         let own = kept.join("writer");
         let writer = match fs::read_to_string(&own) {
@@ -208,7 +216,7 @@ impl Outgoing {
         Ok(Some(outgoing))
     }
 
-    /// Whether `place` could be written; `false` for one of this machine. Changes nothing.
+    /// Checks all that [`Outgoing::to`] checks and changes nothing; `false` where `place` is of this machine.
     ///
     /// Errors: as [`Outgoing::to`].
     pub fn could_be(place: &Path, field: &str) -> Result<bool> {
@@ -216,20 +224,21 @@ impl Outgoing {
         target.is_free(field, "").map(|()| true)
     }
 
-    /// The folder of this machine in which it is made.
+    /// The folder of this machine in which the job makes the output.
     pub fn folder(&self) -> PathBuf {
         self.kept.join(FILES)
     }
 
-    /// The place.
+    /// The place in the bucket.
     pub fn place(&self) -> &Path {
         &self.target.place
     }
 
-    /// Writes all files of the folder there, a manifest last, and removes the folder; the number of files. `each` hears bytes
-    /// that have come, of all, and may end it: then the same resumes.
+    /// Claims the place, sends all files of the folder there with the manifest last, releases the place, and removes the folder.
+    /// Returns the number of files. `each` gets the bytes sent so far and all bytes; an error of `each` stops the sending, which the
+    /// next call begins again.
     ///
-    /// Errors: `Config` in the field where another writer came first; `Path`, `Format` of reading and writing; those of `each`.
+    /// Errors: `Config` in the field where another writer came first; `Path` and `Format` of reading and writing; those of `each`.
     pub fn send(self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<u64> {
         let (folder, writes) = (self.folder(), self.target.writes()?);
         let mut files = Vec::new();
@@ -265,14 +274,12 @@ impl Outgoing {
             }
         }
         writes.delete(&name)?;
-        // It is whole where it was to be; what cannot be removed here is written over by the next.
+        // The output is whole in the bucket; the next writer overwrites what cannot be removed here.
         let _ = fs::remove_dir_all(&folder);
         Ok(files.len() as u64)
     }
-}
 
-impl Outgoing {
-    /// Takes the place for this writer, unless another has it.
+    /// Claims the place for this writer, unless another has claimed it.
     fn claim(&self) -> Result<Claim> {
         let (writes, name) = (self.target.writes()?, self.target.file(CLAIM));
         let mut claim = Claim::new(self.writer.clone());
@@ -283,7 +290,7 @@ impl Outgoing {
                 None => claim.renewed = now(),
             }
             if writes.put(&name, claim.bytes(), true)? {
-                // Another writer may have come and gone since the place was found free.
+                // Another writer may have claimed, filled and released the place since it was found free.
                 let Some((there, _)) = self.target.files()?.into_iter().next() else { return Ok(claim) };
                 writes.delete(&name)?;
                 return Err(self.target.full(&self.field, &there));
@@ -292,7 +299,7 @@ impl Outgoing {
         Err(self.target.taken(&self.field, &claim))
     }
 
-    /// Says now and then that the writer lives, unless its place was taken from it meanwhile.
+    /// Renews the claim when it is due. Refuses to go on where the claim is no longer this writer's.
     fn renew(&self, claim: &mut Claim) -> Result<()> {
         if now().saturating_sub(claim.renewed) < RENEWED.as_secs() {
             return Ok(());
@@ -308,7 +315,7 @@ impl Outgoing {
 }
 
 impl Drop for Outgoing {
-    /// Nothing stays on this machine where no job has begun.
+    /// Leaves nothing on this machine where no job wrote a file.
     fn drop(&mut self) {
         let begun = fs::read_dir(self.folder()).is_ok_and(|mut entries| entries.next().is_some());
         if !begun {
@@ -317,7 +324,7 @@ impl Drop for Outgoing {
     }
 }
 
-/// Files below a folder of this machine, by name, with their lengths; none that are hidden.
+/// Finds the files below a folder of this machine, with their lengths; skips hidden ones.
 fn list(folder: &Path, below: &str, found: &mut Vec<(String, u64)>) -> Result<()> {
     let at = |e: std::io::Error| Error::path(folder, &e);
     for entry in fs::read_dir(folder).map_err(at)? {
@@ -335,22 +342,22 @@ fn list(folder: &Path, below: &str, found: &mut Vec<(String, u64)>) -> Result<()
     Ok(())
 }
 
-/// What a writer left below a place.
+/// What a killed writer left below a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Left {
     /// The place.
     pub place: String,
-    /// The writer; none where nothing was left.
+    /// The claim of the writer; none where no writer left anything.
     pub claim: Option<Claim>,
-    /// Whether the pack is whole, so that its files stay.
+    /// Whether the files are a whole pack, which [`clean`] keeps.
     pub whole: bool,
-    /// Names of the files, and their bytes.
+    /// The files: names below the place, and bytes.
     pub files: Vec<(String, u64)>,
 }
 
-/// What a writer that was killed left at a place elsewhere.
+/// Finds what a killed writer left at a place in a bucket.
 ///
-/// Errors: `Config` in `place` for one of this machine, and for one that cannot be written; `Path`, `Format` of reading.
+/// Errors: `Config` in `place` for a place of this machine or one that cannot be written; `Path` and `Format` of reading.
 pub fn left(place: &Path) -> Result<Left> {
     let target = target(place)?;
     let claim = target.claim()?;
@@ -359,9 +366,10 @@ pub fn left(place: &Path) -> Result<Left> {
     Ok(Left { place: target.place.display().to_string(), claim, whole, files })
 }
 
-/// Removes what [`left`] found: all files of a pack that is not whole, and last what says who wrote it.
+/// Removes the files that [`left`] found, unless they are a whole pack, and then the claim.
 ///
-/// Errors: `Config` in `place` where the writer said within ten minutes that it lives, unless `dead` says that it does not; as [`left`].
+/// Errors: `Config` in `place` where the writer renewed its claim within ten minutes and the caller does not say that it is `dead`; as
+/// [`left`].
 pub fn clean(left: &Left, dead: bool) -> Result<()> {
     let target = target(Path::new(&left.place))?;
     let (Some(claim), Some(there)) = (&left.claim, target.claim()?) else { return Ok(()) };

@@ -30,7 +30,7 @@ const SCHEMES: [(&str, Open); 10] = [
     ("https", Bucket::found),
 ];
 
-/// What fsspec puts before a URL that it caches; twins take its place.
+/// What fsspec puts before a URL that it caches. Places leave it out: twins are the cache here.
 const CACHES: [&str; 3] = ["simplecache::", "filecache::", "blockcache::"];
 
 /// The scheme of files of this machine.

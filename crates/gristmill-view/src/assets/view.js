@@ -1,7 +1,7 @@
 // Steps through the frames of a game without loading the page again; puts names of columns into conditions.
 // Pages are whole without it: it only asks the server for parts of the page that it made.
 
-// A page of work that goes on loads itself again.
+// While a search runs, its page loads itself again.
 const busy = document.querySelector("[data-again]");
 if (busy) setTimeout(() => location.reload(), 1000 * Number(busy.dataset.again));
 

@@ -1,5 +1,5 @@
-//! The games of a pack that are the same -> a page of their groups, and the same as data. Reads no game before somebody asks for it;
-//! then says how far that is.
+//! The repeated games of a pack -> a page with a group for each, and the same as data. Starts the search only when a request asks for
+//! it, and says how far it is.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ use crate::html::{Frame, cut, escape, facts, grouped, page};
 use crate::search::Progress;
 use crate::url::{Asked, query};
 
-/// Groups on one page, the games of one that are listed there, and the most groups that one JSON document has.
+/// Groups on one page, games of a group that the page lists, and the most groups of a JSON document.
 const EACH: u64 = 50;
 const LISTED: usize = 50;
 const MOST: u64 = 1000;
 
-/// Seconds after which a page of a search that goes on loads itself again.
+/// Seconds after which the page loads itself again while the search runs.
 const AGAIN: u32 = 1;
 
 fn progress(room: &Room<'_>, pack: &Selection, asked: &Asked) -> Progress {
@@ -55,7 +55,7 @@ pub(super) fn answer(room: &Room<'_>, pack: &Selection, asked: &Asked) -> Answer
     html_answer(200, page(&Frame { root: room.root, title: &title, way: &room.way, again }, &out))
 }
 
-/// What asking for it does, and how.
+/// What the search does, and the button that starts it.
 fn unasked(room: &Room<'_>) -> String {
     format!(
         "<p>Which games are there more than once: to the byte, recorded otherwise, or as images of each other. Games \

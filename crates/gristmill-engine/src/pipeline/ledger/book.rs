@@ -35,9 +35,9 @@ struct Inner {
     closed: bool,
     /// The last state.
     stated: Option<BTreeMap<String, u64>>,
-    /// Batches that were noted.
+    /// The number of batches noted.
     noted: u64,
-    /// Why the last line is not written, where it is not.
+    /// Why the last line could not be written, if it could not.
     fault: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Book {
         Ok(())
     }
 
-    /// What is in it of this process, and what is wrong with it.
+    /// How many batches this process has noted, and why it cannot write the latest line.
     pub(in crate::pipeline) fn status(&self) -> LedgerStatus {
         let inner = self.lock();
         LedgerStatus { path: self.path.display().to_string(), batches: inner.noted, fault: inner.fault.clone() }

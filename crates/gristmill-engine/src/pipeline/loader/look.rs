@@ -190,8 +190,8 @@ impl Sight {
         Origin { file, game: row.chunk.into(), member, ply: row.frame.into() }
     }
 
-    /// The class of the game of a row, as a pack of such games would have it in its class column, by its records as they are stored;
-    /// none of what has no classes.
+    /// Reads the game of a row, and returns its class: the value that a pack of such games has in its class column. None for games of
+    /// a kind that has no classes.
     ///
     /// Errors: those of reading and decoding the game.
     pub fn class(&self, row: Provenance) -> Result<Option<SqlValue>> {

@@ -11,7 +11,7 @@ use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
 
 use crate::pipeline::resume::state::Part;
 
-/// Bytes of the largest state that is read from elsewhere.
+/// Bytes of the largest state that is read from a bucket.
 const MOST: u64 = 1 << 32;
 
 /// Steps of a rank that are kept: a crash while the ranks save leaves the step before.
@@ -59,14 +59,20 @@ impl std::fmt::Display for SavedStep {
     }
 }
 
-/// Writes a state: as the file `path`, or into the folder `path` where it is a part or the folder is there. Elsewhere than on this
-/// machine, where there are no empty folders, a name that ends with `.json` is a file and any other a folder.
+/// Writes a state: as the file `path`, or as a step into the folder `path` where the state is a part or the folder is there. A bucket
+/// has no empty folders: there a name that ends with `.json` is a file, and any other name a folder.
 ///
-/// Errors: `Path`; `Config` in `path` for a place that cannot be written, `Format` of writing there.
+/// Errors: `Path`; `Config` in `path` for a part whose place is a file, and for a place that cannot be written; `Format` of writing in
+/// a bucket.
 pub(in crate::pipeline) fn write(path: &Path, text: &str, part: Option<Part>, step: u64) -> Result<()> {
     let path = &*resolved(path)?;
     if part.is_none() && !is_folder(path) {
         return put(path, text);
+    }
+    if !is_local(path) && !is_folder(path) {
+        let detail =
+            "ranks save into a folder, and in a bucket a name that ends with `.json` is a file; take another name";
+        return Err(Error::config("path", format!("{}: {detail}", path.display())));
     }
     if is_local(path) {
         std::fs::create_dir_all(path).map_err(|e| Error::path(path, &e))?;
@@ -81,7 +87,7 @@ pub(in crate::pipeline) fn write(path: &Path, text: &str, part: Option<Part>, st
     if is_local(path) { sync_folder(path) } else { Ok(()) }
 }
 
-/// Whether a place is one of steps.
+/// Whether a place is a folder of steps.
 fn is_folder(path: &Path) -> bool {
     if is_local(path) { path.is_dir() } else { path.extension().is_none_or(|end| end != "json") }
 }
@@ -125,8 +131,7 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(format!("[{}]", newest(path)?.join(",")))
 }
 
-/// The text of a file, or the first part of the newest step that is whole in a folder: the state of what has the same on every
-/// rank.
+/// Reads a state that is the same on every rank: the text of a file, or of a folder the first part of the newest whole step.
 ///
 /// Errors: as [`read`].
 pub(in crate::pipeline) fn first(path: &Path) -> Result<String> {
@@ -134,7 +139,7 @@ pub(in crate::pipeline) fn first(path: &Path) -> Result<String> {
     if is_folder(path) { Ok(newest(path)?.swap_remove(0)) } else { bytes(path).and_then(|bytes| utf8(path, bytes)) }
 }
 
-/// The bytes of a file that is there.
+/// Reads a file.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     if is_local(path) {
         return std::fs::read(path).map_err(|e| Error::path(path, &e));

@@ -1,5 +1,5 @@
-//! Certificates of a loader's shuffle, which others make -> what its status document says of them: the last of each output.
-//! Shared by the loader and what serves its status; measures nothing.
+//! Certificates of a loader's shuffle -> what its status document says of them: the last one of each output. The loader and the server
+//! of its status share them; nothing is measured here.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -68,7 +68,7 @@ impl Counts {
         self.tried(len, patience, true, make).await
     }
 
-    /// The same of what changes something: never twice at once. `len` is how many bytes are sent.
+    /// Asks for a change, and asks again; never sends a second request beside the first. `len` is how many bytes it sends.
     pub(super) async fn order<T>(
         &self,
         len: u64,

@@ -17,7 +17,7 @@ use super::profile::Profile;
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A client, and the same as one that writes: a web server is none.
+/// A client, and the same client as one that writes in parts; none of a web server.
 pub(super) type Client = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
 
 /// A client of the store of a scheme, at a host or of a bucket.

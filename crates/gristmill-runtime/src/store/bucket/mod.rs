@@ -11,6 +11,7 @@ mod traffic;
 mod writing;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -33,7 +34,7 @@ pub use asking::Counts;
 pub use traffic::Traffic;
 
 /// What a user says of a bucket beyond what the environment says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where the service is, where it is not its usual place: a URL.
     pub endpoint: Option<String>,
@@ -43,8 +44,24 @@ pub struct Options {
     pub allow_http: bool,
     /// How long a request is tried again; 30 s where nothing is said.
     pub patience: Option<Duration>,
-    /// Settings of the client by their names in the crate `object_store`, such as `region`; they come before the environment's.
+    /// Settings of the client, such as `region`, by their names in the crate `object_store`; they override the environment. They may
+    /// be secret.
     pub settings: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Options {
+    /// Names the settings and prints none of their values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { endpoint, anonymous, allow_http, patience, settings } = self;
+        let names: Vec<&str> = settings.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Options")
+            .field("endpoint", endpoint)
+            .field("anonymous", anonymous)
+            .field("allow_http", allow_http)
+            .field("patience", patience)
+            .field("settings", &names)
+            .finish()
+    }
 }
 
 /// A bucket, or a server.
@@ -213,5 +230,17 @@ impl Writes for Bucket {
 
     fn list_all(&self, folder: &str, each: &mut dyn FnMut(&str, u64) -> ControlFlow<()>) -> Result<()> {
         self.requests.list(&key_of(folder)?, &mut |meta| each(meta.location.as_ref(), meta.size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_a_setting_is_printed() {
+        let settings = vec![("secret_access_key".to_owned(), "hush".to_owned())];
+        let shown = format!("{:?}", Options { settings, ..Options::default() });
+        assert!(shown.contains("secret_access_key") && !shown.contains("hush"), "{shown}");
     }
 }

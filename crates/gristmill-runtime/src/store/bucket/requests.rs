@@ -31,7 +31,7 @@ pub(super) struct Requests {
     /// `s3://bucket`.
     pub(super) url: String,
     pub(super) client: Arc<dyn ObjectStore>,
-    /// What writes; a web server has none.
+    /// The client that writes; none of a web server.
     pub(super) parts: Option<Parts>,
     pub(super) patience: Duration,
     pub(super) counts: Arc<Counts>,

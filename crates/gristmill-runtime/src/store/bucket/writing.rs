@@ -1,5 +1,5 @@
-//! Bytes of this machine -> objects of a bucket: in one request, or in parts where they are many; each request is tried again.
-//! An object is there whole or not at all; one that must be new is never written over.
+//! Bytes of this machine -> objects of a bucket: small ones in one request, large ones in parts; a request that fails is tried again.
+//! Never leaves a part of an object in its place, and never overwrites an object that must be new.
 
 use std::fmt;
 use std::fs::File;
@@ -19,13 +19,13 @@ use super::asking::{Failed, Try};
 use super::net;
 use super::requests::Requests;
 
-/// Bytes of a part, and of the largest object that is written in one request.
+/// Bytes of a part, unless the object would have too many; an object of at most one part takes one request.
 const PART: u64 = 16 << 20;
 
-/// Parts of one object that are sent at once.
-const AT_ONCE: usize = 4;
+/// Bytes of the parts that are held in memory and sent at once, unless a single part is larger.
+const AT_ONCE: u64 = 4 * PART;
 
-/// The most parts of an object.
+/// The most parts that services take for one object.
 const MOST: u64 = 10_000;
 
 /// What writes objects in parts.
@@ -39,7 +39,7 @@ impl fmt::Debug for Parts {
 }
 
 impl Requests {
-    /// Writes an object in one request; `false` where it must be new and another one is there.
+    /// Writes an object in one request. Returns `false`, and writes nothing, where the object must be new and another one has its key.
     ///
     /// Errors, with the URL: `Io` with the cause.
     pub(super) fn put(self: &Arc<Self>, key: &Key, bytes: Bytes, only_new: bool) -> Result<bool> {
@@ -60,7 +60,7 @@ impl Requests {
         })?;
         match put? {
             (true, _) => Ok(true),
-            // A try before this one may have been carried out without an answer.
+            // An earlier try may have written the object, although its answer was lost: then the bytes are ours.
             (false, bytes) => match self.beginning(key, bytes.len() as u64 + 1) {
                 Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => Ok(false),
                 there => Ok(there?.1 == bytes),
@@ -68,7 +68,7 @@ impl Requests {
         }
     }
 
-    /// Writes an object with the bytes of a file; `each` hears how many have come, and may end it.
+    /// Writes the bytes of a file as an object. `each` gets the bytes sent since its last call; its error stops the sending.
     ///
     /// Errors: as [`Requests::put`], those of reading the file, and those of `each`.
     pub(super) fn send(
@@ -94,7 +94,7 @@ impl Requests {
         let sent = self.send_parts(key, (&parts, &id), (len, size), &read, each);
         if sent.is_err() {
             let id = id.clone();
-            // What stays of it costs its owner room until the bucket's own rule removes it; the first error says more.
+            // If this fails too, the parts stay until a rule of the bucket removes them; the first error says more.
             let _ = self.ordered(key, &parts, move |parts, key| {
                 let id = id.clone();
                 Box::pin(async move { parts.abort_multipart(&key, &id).await })
@@ -113,7 +113,8 @@ impl Requests {
     ) -> Result<()> {
         let numbers: Vec<u64> = (0..len.div_ceil(size)).collect();
         let mut done: Vec<PartId> = Vec::with_capacity(numbers.len());
-        for some in numbers.chunks(AT_ONCE) {
+        let at_once = (AT_ONCE / size).max(1) as usize;
+        for some in numbers.chunks(at_once) {
             let bytes = some.iter().map(|number| Ok((*number, read(number * size..len.min((number + 1) * size))?)));
             let bytes: Vec<(u64, Bytes)> = bytes.collect::<Result<_>>()?;
             let all: u64 = bytes.iter().map(|(_, bytes)| bytes.len() as u64).sum();
@@ -129,7 +130,7 @@ impl Requests {
                         own.order(&key, bytes.len() as u64, make).await
                     }
                 };
-                stream::iter(bytes).map(one).buffered(AT_ONCE).try_collect::<Vec<PartId>>().await
+                stream::iter(bytes).map(one).buffered(at_once).try_collect::<Vec<PartId>>().await
             })?;
             done.extend(made?);
             each(all)?;
@@ -141,7 +142,7 @@ impl Requests {
         });
         match completed {
             Ok(_) => Ok(()),
-            // A try before the last may have been carried out without an answer.
+            // An earlier try may have completed the object, although its answer was lost.
             Err(e) => match self.head(key) {
                 Ok(there) if there.size == len && e.kind() == Kind::Io(ErrorKind::NotFound) => Ok(()),
                 _ => Err(e),
@@ -149,7 +150,7 @@ impl Requests {
         }
     }
 
-    /// Removes an object, or finds none.
+    /// Removes an object; does nothing where there is none.
     ///
     /// Errors: as [`Requests::put`].
     pub(super) fn delete(self: &Arc<Self>, key: &Key) -> Result<()> {
@@ -168,7 +169,7 @@ impl Requests {
         })?
     }
 
-    /// One order to what writes in parts.
+    /// Makes one request to the client that writes in parts.
     fn ordered<T: Send + 'static>(
         self: &Arc<Self>,
         key: &Key,
