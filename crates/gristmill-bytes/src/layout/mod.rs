@@ -2,11 +2,13 @@
 //! Exactly a NumPy structured dtype, both ways (`descr`), and records of one layout become records of another (`conform`).
 
 mod conform;
+mod declaration;
 mod descr;
 mod scalar;
 mod transpose;
 
 pub use conform::Conform;
+pub use declaration::Declaration;
 pub use scalar::{Order, Scalar};
 pub use transpose::c_order;
 

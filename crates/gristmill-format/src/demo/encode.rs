@@ -3,7 +3,7 @@
 
 use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+use gristmill_bytes::layout::{DType, Declaration, Field, Layout, Order, Scalar};
 
 use super::trajectory::layout as aligned;
 
@@ -68,13 +68,7 @@ impl FieldEncoder {
 /// The declarations of all fields of `layout` that are numbers, such as `obs:u8[64,64,3]`: with them a stream has the tensors
 /// that [`FieldEncoder::new`] makes of these records.
 pub fn declarations(layout: &Layout) -> Vec<String> {
-    let one = |field: &Field| {
-        let scalar = element(field).ok()?;
-        let (word, _) = TYPES.iter().find(|(_, known)| *known == scalar)?;
-        let dims: Vec<String> = field.shape.iter().map(usize::to_string).collect();
-        let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
-        Some(format!("{}:{word}{dims}", field.name))
-    };
+    let one = |field: &Field| Declaration::write(&field.name, element(field).ok()?, &field.shape);
     layout.fields().iter().filter_map(one).collect()
 }
 
@@ -82,37 +76,11 @@ pub fn declarations(layout: &Layout) -> Vec<String> {
 const FORM: &str = "name each with its type and the shape of one step, such as `obs:u8[64,64,3]`, `acts:i64` or `rews:f32`; \
                     `gristmill inspect` of a file shows them";
 
-/// The types that fields are declared with.
-const TYPES: [(&str, Scalar); 14] = [
-    ("bool", Scalar::Bool),
-    ("i8", Scalar::I8),
-    ("i16", Scalar::I16),
-    ("i32", Scalar::I32),
-    ("i64", Scalar::I64),
-    ("u8", Scalar::U8),
-    ("u16", Scalar::U16),
-    ("u32", Scalar::U32),
-    ("u64", Scalar::U64),
-    ("f16", Scalar::F16),
-    ("f32", Scalar::F32),
-    ("f64", Scalar::F64),
-    ("c64", Scalar::C64),
-    ("c128", Scalar::C128),
-];
-
 /// Name, type and shape of a declared field.
 fn declaration(text: &str) -> Result<(&str, Scalar, Vec<usize>)> {
-    let parse = || {
-        let (name, rest) = text.rsplit_once(':')?;
-        let (word, dims) = match rest.split_once('[') {
-            Some((word, dims)) => (word, dims.strip_suffix(']')?.split(',').collect()),
-            None => (rest, Vec::new()),
-        };
-        let (_, scalar) = TYPES.iter().find(|(known, _)| *known == word)?;
-        let shape = dims.into_iter().map(|dim| dim.trim().parse().ok()).collect::<Option<Vec<usize>>>()?;
-        Some((name, *scalar, shape))
-    };
-    parse().filter(|(name, ..)| !name.is_empty()).ok_or_else(|| {
+    let declared =
+        Declaration::parse(text).and_then(|one| Some((one.name, one.scalar?, one.shape.unwrap_or_default())));
+    declared.ok_or_else(|| {
         let detail = format!("`{}` declares no field: {FORM}", text.escape_debug());
         Error::new(Kind::Unsupported, detail)
     })

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+use gristmill_bytes::layout::{DType, Declaration, Field, Layout, Order, Scalar};
 
 use super::form::{Axes, GLOBALS, MEMBERS, MOST_EDGE, MOST_ROW, PLANES, POLICY, SCORES, TARGETS, VALUES};
 use super::turn::{IMAGES, Room, Turns};
@@ -15,22 +15,6 @@ pub const SYMMETRY: &str = "symmetry";
 
 /// The tensors where none is named.
 const USUAL: [&str; 6] = ["planes", GLOBALS, "policy", TARGETS, SCORES, VALUES];
-
-/// The types that tensors are declared with.
-const TYPES: [(&str, Scalar); 12] = [
-    ("bool", Scalar::Bool),
-    ("i8", Scalar::I8),
-    ("i16", Scalar::I16),
-    ("i32", Scalar::I32),
-    ("i64", Scalar::I64),
-    ("u8", Scalar::U8),
-    ("u16", Scalar::U16),
-    ("u32", Scalar::U32),
-    ("u64", Scalar::U64),
-    ("f16", Scalar::F16),
-    ("f32", Scalar::F32),
-    ("f64", Scalar::F64),
-];
 
 /// What is made of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +125,12 @@ impl RowEncoder {
                 continue;
             };
             let (axes, scalar) = (Axes::of(&field.name), element(field)?);
+            let elements = MEMBERS.iter().find(|(name, ..)| *name == one.member && one.make != Make::Same);
+            if let Some((member, expected, _)) = elements.filter(|(_, expected, _)| *expected != scalar) {
+                let (found, expected) = (scalar.code(), expected.code());
+                let detail = format!("`{}` is made of `{member}` of {expected}, here it is of {found}", one.name);
+                return Err(Error::new(Kind::Unfit, detail));
+            }
             let own = axes.edge(&field.name, &field.shape)?;
             match (edge, own) {
                 (Some(first), Some(own)) if first != own => {
@@ -220,23 +210,13 @@ fn wanted(names: &[String]) -> Result<Vec<Wanted<'_>>> {
 /// One tensor of those that were named: `name`, `name:type`, `name[shape]` or `name:type[shape]`.
 fn one(text: &str) -> Result<Wanted<'_>> {
     let parse = || {
-        let (head, shape) = match text.split_once('[') {
-            Some((head, dims)) => {
-                let dims = dims.strip_suffix(']')?.split(',').map(|dim| dim.trim().parse().ok());
-                (head, Some(dims.collect::<Option<Vec<usize>>>()?))
-            }
-            None => (text, None),
-        };
-        let (name, scalar) = match head.split_once(':') {
-            Some((name, word)) => (name, Some(TYPES.iter().find(|(known, _)| *known == word)?.1)),
-            None => (head, None),
-        };
+        let Declaration { name, scalar, shape } =
+            Declaration::parse(text).filter(|one| !one.name.contains(['[', ']']))?;
         let (make, member) = match name {
             "planes" => (Make::Planes, PLANES),
             "policy" => (Make::Policy, POLICY),
             "values" => (Make::Values, VALUES),
             SYMMETRY => (Make::Symmetry, SYMMETRY),
-            "" => return None,
             name => (Make::Same, name),
         };
         let fits = make != Make::Planes || matches!(scalar, None | Some(Scalar::F32 | Scalar::U8));
@@ -301,7 +281,7 @@ impl Encoder for RowEncoder {
         self.draws
     }
 
-    /// What is on the board and of it, whatever was found out about it.
+    /// The planes and the inputs of the whole board: rows in which they are alike are of one position, whatever their targets are.
     fn position(&self) -> Vec<Range<usize>> {
         let known = [PLANES, GLOBALS].iter().filter_map(|name| self.layout.field(name));
         let ranges: Vec<Range<usize>> = known.map(|field| field.offset..field.offset + field.bytes()).collect();
