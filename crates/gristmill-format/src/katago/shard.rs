@@ -17,7 +17,7 @@ use super::row::check;
 /// How sources call themselves.
 pub const FORMAT: &str = "katago.npz";
 
-/// What such files are called, as are others: their members tell.
+/// The ending of shards. Other files have it too: [`is_shard`] tells by the members.
 pub const ENDING: &str = ".npz";
 
 /// Most bytes of a shard, stored and as rows, where no other bound is said.
@@ -75,7 +75,7 @@ impl Shard {
         Ok(Shard { kept: Some(plain), ..shard })
     }
 
-    /// What the members of a shard say of themselves: its form, and how many rows there are. No row is read.
+    /// Reads the heads of the members of a shard: its form, and how many rows there are. Reads no row.
     ///
     /// Errors, with the member: as [`Npz::open`], [`Header::parse`] and [`Form::new`]; `WrongSize` where members have different numbers of
     /// rows; `Unsupported` for arrays in the order of Fortran; `TooLarge` beyond `max` bytes of rows.
@@ -134,15 +134,22 @@ impl Shard {
         let (size, mut member, mut records) = (shard.form.layout().size(), Vec::new(), Vec::new());
         for (name, header) in npz.names().iter().zip(&headers) {
             let most = usize::try_from(header.data_offset().saturating_add(header.data_bytes())).unwrap_or(max);
-            npz.read(name, max.saturating_add(HEAD), &mut member)?;
+            let wrong = |found: String| {
+                let detail = format!("{found} bytes, its header says {most}");
+                Error::new(Kind::WrongSize, detail).in_member(format!("{name}.npy"))
+            };
+            // No more is inflated than the header says, which is within the bound.
+            npz.read(name, most, &mut member).map_err(|e| match e.kind() {
+                Kind::TooLarge => wrong("more".to_owned()),
+                _ => e,
+            })?;
             if member.len() != most {
-                let detail = format!("{} bytes, its header says {most}", member.len());
-                return Err(Error::new(Kind::WrongSize, detail).in_member(format!("{name}.npy")));
+                return Err(wrong(member.len().to_string()));
             }
-            // Only now, as one member has what it says.
-            records.resize(shard.rows * size, 0);
             let field = shard.form.layout().field(name);
             let Some(field) = field.filter(|field| field.bytes() > 0) else { continue };
+            // Only now, as a member has the rows that it says.
+            records.resize(shard.rows * size, 0);
             let values = member.get(header.data_offset() as usize..).unwrap_or_default();
             for (record, value) in records.chunks_exact_mut(size).zip(values.chunks_exact(field.bytes())) {
                 record[field.offset..][..value.len()].copy_from_slice(value);
