@@ -8,10 +8,9 @@ use gristmill_format::katago::form::POLICY;
 use gristmill_format::katago::row::{board, is_set};
 use gristmill_format::katago::{Form, KIND};
 use gristmill_format::layout::Layout;
-use gristmill_format::{Error, Kind};
 
 use crate::work::drawn::DrawnView;
-use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Signs, Verification, Work};
+use crate::work::{Counting, FramePlace, FrameView, Opened, Work, layout_of};
 
 /// Moves that are named.
 const MOST_MOVES: usize = 5;
@@ -26,19 +25,8 @@ impl Work for KataGo {
         KIND
     }
 
-    /// What can be wrong with a row, decoding has found.
-    fn verify(&self, one: &Decoded<'_>, _: usize, found: &mut Verification) {
-        found.checked += one.chunk.frames as u64;
-    }
-
-    /// Rows of a shard are of many games: what repeats among them is no sign.
-    fn signs(&self, _: &Decoded<'_>, _: &mut Signs) -> FormatResult<()> {
-        Ok(())
-    }
-
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
-        let layout = layout.filter(|layout| layout.size() == record.len());
-        let layout = layout.ok_or_else(|| Error::new(Kind::Missing, "a record without its layout"))?;
+        let layout = layout_of(layout, record)?;
         let (form, found) = (Form::of(layout)?, board(layout, record));
         let edge = form.edge();
         let [on, own, other] = [0, 1, 2].map(|i| form.plane(i, record));
@@ -86,7 +74,7 @@ impl Work for KataGo {
 /// The visits of each move of the first policy.
 fn visits(form: &Form, record: &[u8]) -> impl Iterator<Item = i16> {
     let all = form.bytes(POLICY, record).as_chunks::<2>().0;
-    all.iter().take(form.points() + 1).map(|visits| i16::from_le_bytes(*visits)).collect::<Vec<_>>().into_iter()
+    all.iter().take(form.points() + 1).map(|visits| i16::from_le_bytes(*visits))
 }
 
 /// A move by its column and row, counted from the lower left of the frame as players do.

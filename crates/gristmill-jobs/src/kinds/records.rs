@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use gristmill_engine::error::Result;
+use gristmill_format::Result as FormatResult;
 use gristmill_format::layout::Layout;
 use gristmill_format::records::KIND;
 use gristmill_format::source::Chunk;
-use gristmill_format::{Error, Kind, Result as FormatResult};
 
 use crate::work::drawn::DrawnView;
 use crate::work::drawn::record::{Cell, record};
-use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Signs, Verification, Work};
+use crate::work::{Counting, FramePlace, FrameView, Opened, Work, layout_of};
 
 /// Numbers of an array that are drawn.
 const MOST_DRAWN: usize = 16;
@@ -25,19 +25,8 @@ impl Work for Records {
         KIND
     }
 
-    /// What can be wrong with records that say themselves what they are, decoding has found.
-    fn verify(&self, one: &Decoded<'_>, _: usize, found: &mut Verification) {
-        found.checked += one.chunk.frames as u64;
-    }
-
-    /// What repeats in a game that is not known is no sign.
-    fn signs(&self, _: &Decoded<'_>, _: &mut Signs) -> FormatResult<()> {
-        Ok(())
-    }
-
     fn view(&self, place: FramePlace, layout: Option<&Layout>, bytes: &[u8]) -> FormatResult<FrameView> {
-        let layout = layout.filter(|layout| layout.size() == bytes.len());
-        let layout = layout.ok_or_else(|| Error::new(Kind::Missing, "a record without its layout"))?;
+        let layout = layout_of(layout, bytes)?;
         let picture = record(layout, bytes).0.into_iter().map(|(name, cell)| format!("{name}: {}", drawn(&cell)));
         Ok(FrameView::Drawn(Box::new(DrawnView { place, picture: picture.collect(), facts: BTreeMap::new() })))
     }

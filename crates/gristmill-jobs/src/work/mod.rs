@@ -45,8 +45,11 @@ pub(crate) trait Work: Sync {
         false
     }
 
-    /// Checks a chunk by every rule.
-    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification);
+    /// Checks a chunk by every rule. By default its frames count as checked: decoding holds records against all rules of most kinds.
+    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification) {
+        let _ = keep;
+        found.checked += one.chunk.frames as u64;
+    }
 
     /// Notes the signs of all of a file that was decoded when it was opened; `false`, and nothing done, where it was not.
     fn signs_whole(&self, file: &Opened, signs: &mut Signs) -> bool {
@@ -54,10 +57,14 @@ pub(crate) trait Work: Sync {
         false
     }
 
-    /// Notes the signs of a chunk: what no rule forbids, and no sound data has.
+    /// Notes the signs of a chunk: what no rule forbids, and no sound data has. By default there are none: what repeats is a
+    /// sign only in games whose rules are known.
     ///
     /// Errors: those of records that were decoded and cannot be.
-    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()>;
+    fn signs(&self, one: &Decoded<'_>, signs: &mut Signs) -> FormatResult<()> {
+        let _ = (one, signs);
+        Ok(())
+    }
 
     /// Notes the signs of the games of a pack of rows, where the kind has such; `false`, and nothing done, where it has none.
     ///
@@ -104,6 +111,14 @@ pub(crate) trait Work: Sync {
     ///
     /// Errors: what is no fault of the data.
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()>;
+}
+
+/// The layout of a record whose chunk says what it is.
+///
+/// Errors: `Missing` where there is none, or one of other records.
+pub(crate) fn layout_of<'a>(layout: Option<&'a Layout>, record: &[u8]) -> FormatResult<&'a Layout> {
+    let own = layout.filter(|layout| layout.size() == record.len());
+    own.ok_or_else(|| Error::new(Kind::Missing, "a record without its layout"))
 }
 
 /// Words that a game can be told in.
