@@ -49,7 +49,8 @@ impl Target {
         match self {
             Target::Stream(config) => {
                 let generator = generator(config)?;
-                let encoder = kinds::encoding(&generator.encoder)?.of_stream("tensors", &generator.tensors)?;
+                let encoder = kinds::encoding(&generator.encoder)?.of_stream(&generator.tensors);
+                let encoder = encoder.map_err(|e| e.in_stage("tensors"))?;
                 let files = |stage: &StageKind<'_>| match stage {
                     StageKind::FilePathProvider(files) => Some(files.directory.clone()),
                     _ => None,

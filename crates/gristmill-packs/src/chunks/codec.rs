@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::container::chunks;
+use gristmill_format::container::packed;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
@@ -20,14 +21,23 @@ use crate::pack_table::Content;
 
 /// How packs have chunks of one kind.
 pub trait Codec: Debug + Send + Sync {
+    /// What its packs and their files are called.
+    fn called(&self) -> Called;
+
     /// What `codec` says in the manifest.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.called().name
+    }
 
     /// What the footers of its chunk files say.
-    fn tag(&self) -> chunks::Codec;
+    fn tag(&self) -> chunks::Codec {
+        self.called().tag
+    }
 
     /// How sources call its chunk files.
-    fn format(&self) -> &'static str;
+    fn format(&self) -> &'static str {
+        self.called().format
+    }
 
     /// Names and SQL types of the columns that its facts fill, in order: after those of every pack.
     fn columns(&self) -> Vec<(&'static str, &'static str)>;
@@ -132,6 +142,24 @@ pub trait Codec: Debug + Send + Sync {
     fn judged(&self, bytes: &[u8], out: &mut Chunk) -> Result<()> {
         let _ = (bytes, out);
         Err(Error::new(Kind::Unsupported, format!("chunks of `{}` are not weighed", self.name())))
+    }
+}
+
+/// What packs of one kind and their files are called.
+#[derive(Debug, Clone, Copy)]
+pub struct Called {
+    /// See [`Codec::name`].
+    pub name: &'static str,
+    /// See [`Codec::tag`].
+    pub tag: chunks::Codec,
+    /// See [`Codec::format`].
+    pub format: &'static str,
+}
+
+impl Called {
+    /// As the format of its chunk files calls them.
+    pub const fn of<P: packed::Packing>() -> Called {
+        Called { name: P::KIND, tag: P::CODEC, format: P::FORMAT }
     }
 }
 

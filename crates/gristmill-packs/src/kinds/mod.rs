@@ -118,10 +118,10 @@ impl Held<'_> {
 
 /// The encoder of one kind, as it is configured.
 pub trait Encoding {
-    /// The encoder that the tensor generator called `stage` asks for.
+    /// The encoder that the tensor generator of a stream asks for.
     ///
-    /// Errors: `Config` with the stage and the field.
-    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>>;
+    /// Errors: `Config` with the field; the stage is for the caller to say.
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>>;
 
     /// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is
     /// its own to say.
@@ -140,6 +140,13 @@ pub trait Encoding {
         let _ = tensors;
         said
     }
+}
+
+/// An encoder that was made of the tensors that were chosen.
+///
+/// Errors: `Config` in `tensors` where it could not be made.
+fn of_tensors<E: Encoder + 'static>(made: FormatResult<E>) -> Result<Arc<dyn Encoder>> {
+    Ok(Arc::new(made.map_err(|e| Error::config("tensors", e.detail()))?))
 }
 
 /// The encoder that a configuration names.

@@ -13,7 +13,7 @@ pub(in crate::pipeline) fn encoder(stage: &str, config: &TensorGeneratorConfig) 
     // The names that stand there where nothing was said are of chess.
     let own = config.encoder == EncoderConfig::Chess || config.tensors != TensorGeneratorConfig::default().tensors;
     let tensors = if own { config.tensors.as_slice() } else { &[] };
-    encoding(&config.encoder).map_err(|e| e.in_stage(stage))?.of_stream(stage, tensors)
+    encoding(&config.encoder).and_then(|encoding| encoding.of_stream(tensors)).map_err(|e| e.in_stage(stage))
 }
 
 /// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is

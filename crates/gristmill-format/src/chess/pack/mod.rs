@@ -31,4 +31,4 @@ mod tests;
 
 pub use decode::{PackedGame, Position};
 pub use encode::Packer;
-pub use source::{CODEC, PACKED, PackedGames};
+pub use source::{CODEC, Chess, PACKED, PackedGames};

@@ -22,4 +22,4 @@ mod tests;
 pub use decode::{PackedTrajectory, Scratch};
 pub use encode::{Trajectory, content, pack};
 pub use header::About;
-pub use source::{CODEC, PACKED, PackedDemos};
+pub use source::{CODEC, Demo, PACKED, PackedDemos};

@@ -7,20 +7,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::bullet::board::{BYTES, check_all};
-use gristmill_format::bullet::pack::{CODEC, PACKED};
 use gristmill_format::bullet::{Board, BoardEncoder, KIND, layout};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
-use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::error::Result;
 use gristmill_runtime::table::{FrameTable, Pick};
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::{Encoding, Kind};
-use crate::chunks::codec::{Codec, Packing};
+use super::{Encoding, Kind, of_tensors};
+use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -56,13 +55,12 @@ impl Kind for Bullet {
 }
 
 impl Encoding for Bullet {
-    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
-        let encoder = BoardEncoder::new(tensors);
-        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(BoardEncoder::new(tensors))
     }
 
     fn of_rows(&self, tensors: &[String], _: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
-        Ok(Arc::new(BoardEncoder::new(tensors).map_err(|e| Error::config("tensors", e.detail()))?))
+        of_tensors(BoardEncoder::new(tensors))
     }
 
     fn decides(&self, _: Value, tensors: &[String]) -> Value {
@@ -71,16 +69,8 @@ impl Encoding for Bullet {
 }
 
 impl Codec for Bullet {
-    fn name(&self) -> &'static str {
-        KIND
-    }
-
-    fn tag(&self) -> gristmill_format::container::chunks::Codec {
-        CODEC
-    }
-
-    fn format(&self) -> &'static str {
-        PACKED
+    fn called(&self) -> Called {
+        Called::of::<gristmill_format::bullet::pack::Bullet>()
     }
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {

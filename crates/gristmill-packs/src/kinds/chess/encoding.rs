@@ -10,13 +10,11 @@ use gristmill_runtime::error::{Error, Result};
 use serde_json::{Value, json};
 
 use super::Chess;
-use crate::kinds::Encoding;
+use crate::kinds::{Encoding, of_tensors};
 
 impl Encoding for Chess {
-    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
-        let outputs = Outputs::parse(tensors);
-        let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
-        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(Outputs::parse(tensors).and_then(|outputs| ChessEncoder::new(&outputs)))
     }
 
     fn of_rows(&self, tensors: &[String], _: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::identity::{Identity, identity};
-use gristmill_format::chess::pack::{CODEC, PACKED, PackedGame, Packer, Position};
+use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::chess::weight::layout_judged;
 use gristmill_format::chess::{Frame, InputFormat, KIND, Version, layout_v7};
 use gristmill_format::encode::Encoder;
@@ -23,7 +23,7 @@ use gristmill_stages::config::EncoderConfig;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Held, Kind};
-use crate::chunks::codec::{Codec, Packing};
+use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -65,16 +65,8 @@ impl Kind for Chess {
 }
 
 impl Codec for Chess {
-    fn name(&self) -> &'static str {
-        KIND
-    }
-
-    fn tag(&self) -> gristmill_format::container::chunks::Codec {
-        CODEC
-    }
-
-    fn format(&self) -> &'static str {
-        PACKED
+    fn called(&self) -> Called {
+        Called::of::<gristmill_format::chess::pack::Chess>()
     }
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {

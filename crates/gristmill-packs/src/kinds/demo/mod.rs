@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use gristmill_format::demo::KIND;
 use gristmill_format::demo::encode::{FieldEncoder, declarations};
-use gristmill_format::demo::pack::{CODEC, PACKED, PackedTrajectory};
+use gristmill_format::demo::pack::PackedTrajectory;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
-use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::error::Result;
 use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 
-use super::{Encoding, Held, Kind, Way};
-use crate::chunks::codec::Codec;
+use super::{Encoding, Held, Kind, Way, of_tensors};
+use crate::chunks::codec::{Called, Codec};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -83,16 +83,8 @@ impl Kind for Demo {
 }
 
 impl Codec for Demo {
-    fn name(&self) -> &'static str {
-        KIND
-    }
-
-    fn tag(&self) -> gristmill_format::container::chunks::Codec {
-        CODEC
-    }
-
-    fn format(&self) -> &'static str {
-        PACKED
+    fn called(&self) -> Called {
+        Called::of::<gristmill_format::demo::pack::Demo>()
     }
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {
@@ -134,14 +126,12 @@ impl Codec for Demo {
 }
 
 impl Encoding for Demo {
-    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
-        let encoder = FieldEncoder::declared(tensors);
-        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(FieldEncoder::declared(tensors))
     }
 
     fn of_rows(&self, tensors: &[String], layout: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
-        let encoder = FieldEncoder::new(layout, tensors);
-        Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
+        of_tensors(FieldEncoder::new(layout, tensors))
     }
 
     fn decides(&self, _: Value, tensors: &[String]) -> Value {

@@ -22,12 +22,12 @@ use crate::kinds::Encoding;
 const MOST_TOKENIZER_BYTES: u64 = 32 << 20;
 
 impl Encoding for G2048EncoderConfig {
-    fn of_stream(&self, stage: &str, _: &[String]) -> Result<Arc<dyn Encoder>> {
+    fn of_stream(&self, _: &[String]) -> Result<Arc<dyn Encoder>> {
         if self.value_targets.is_some() {
             let text = "logs have no values; pack them, make values with `gristmill values`, and load rows of the pack";
-            return Err(Error::field(stage, "value_targets", text));
+            return Err(Error::config("value_targets", text));
         }
-        Ok(Arc::new(g2048(self, &KNOWN_VALUATIONS).map_err(|e| e.in_stage(stage))?))
+        Ok(Arc::new(g2048(self, &KNOWN_VALUATIONS)?))
     }
 
     fn of_rows(&self, tensors: &[String], layout: &Layout, valuations: &[String]) -> Result<Arc<dyn Encoder>> {

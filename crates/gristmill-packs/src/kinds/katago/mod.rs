@@ -9,20 +9,20 @@ use std::sync::Arc;
 use gristmill_format::container::packed::agree;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::katago::form::{GLOBALS, PLANES};
-use gristmill_format::katago::pack::{CODEC, Last, PACKED, PackedRows, pack};
+use gristmill_format::katago::pack::{Last, PackedRows, pack};
 use gristmill_format::katago::row::board;
 use gristmill_format::katago::{Form, KIND, RowEncoder};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
-use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::error::Result;
 use gristmill_runtime::table::{FrameTable, Pick};
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::{Encoding, Held, Kind};
-use crate::chunks::codec::{Codec, Packing};
+use super::{Encoding, Held, Kind, of_tensors};
+use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -70,13 +70,12 @@ impl Kind for KataGo {
 }
 
 impl Encoding for KataGo {
-    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
-        let encoder = RowEncoder::declared(tensors);
-        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(RowEncoder::declared(tensors))
     }
 
     fn of_rows(&self, tensors: &[String], layout: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
-        Ok(Arc::new(RowEncoder::new(layout, tensors).map_err(|e| Error::config("tensors", e.detail()))?))
+        of_tensors(RowEncoder::new(layout, tensors))
     }
 
     fn decides(&self, _: Value, tensors: &[String]) -> Value {
@@ -85,16 +84,8 @@ impl Encoding for KataGo {
 }
 
 impl Codec for KataGo {
-    fn name(&self) -> &'static str {
-        KIND
-    }
-
-    fn tag(&self) -> gristmill_format::container::chunks::Codec {
-        CODEC
-    }
-
-    fn format(&self) -> &'static str {
-        PACKED
+    fn called(&self) -> Called {
+        Called::of::<gristmill_format::katago::pack::KataGo>()
     }
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {

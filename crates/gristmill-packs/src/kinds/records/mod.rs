@@ -10,7 +10,7 @@ use gristmill_format::container::packed::agree;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Layout;
 use gristmill_format::records::KIND;
-use gristmill_format::records::pack::{CODEC, Last, PACKED, PackedGame, pack};
+use gristmill_format::records::pack::{Last, PackedGame, pack};
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind as Cause, Result};
 use gristmill_runtime::table::{FrameTable, Pick};
@@ -18,7 +18,7 @@ use gristmill_stages::config::EncoderConfig;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Held, Kind};
-use crate::chunks::codec::{Codec, Packing};
+use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -68,16 +68,8 @@ impl Kind for Records {
 }
 
 impl Codec for Records {
-    fn name(&self) -> &'static str {
-        KIND
-    }
-
-    fn tag(&self) -> gristmill_format::container::chunks::Codec {
-        CODEC
-    }
-
-    fn format(&self) -> &'static str {
-        PACKED
+    fn called(&self) -> Called {
+        Called::of::<gristmill_format::records::pack::Records>()
     }
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {
