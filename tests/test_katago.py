@@ -233,6 +233,22 @@ def test_damaged_members_are_named(tmp_path: Path) -> None:
     assert refused.value.member == "valueTargetsNCHW.npy"
 
 
+def test_no_more_of_a_member_is_inflated_than_its_header_says(tmp_path: Path) -> None:
+    """A member that goes on behind its rows: its length is never known, since it is not inflated to its end."""
+    write_shards(tmp_path, [3])
+    path = tmp_path / "data0.npz"
+    with zipfile.ZipFile(path) as archive:
+        stored = {name: archive.read(name) for name in archive.namelist()}
+    stored["scoreDistrN.npy"] += bytes(1 << 20)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in stored.items():
+            archive.writestr(name, content)
+    says = f"more bytes, its header says {len(stored['scoreDistrN.npy']) - (1 << 20)}"
+    with pytest.raises(gm.FormatError, match=says) as refused:
+        gm.open(path)
+    assert (refused.value.kind, refused.value.member) == ("wrong_size", "scoreDistrN.npy")
+
+
 def test_bad_shards_are_left_out_of_a_pack_and_named(made: tuple[Path, Members], tmp_path: Path) -> None:
     folder, _ = made
     (folder / "cut.npz").write_bytes((folder / "data0.npz").read_bytes()[:5000])

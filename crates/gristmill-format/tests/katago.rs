@@ -415,6 +415,23 @@ fn tensors_are_named_or_refused_by_name() {
 }
 
 #[test]
+fn tensors_are_made_of_members_with_their_own_elements_alone() {
+    let fields: [(&str, Scalar, &[usize]); 3] =
+        [(PLANES, Scalar::U16, &[22, 46]), (POLICY, Scalar::F32, &[2, 362]), (VALUES, Scalar::F32, &[5, 19, 19])];
+    let layout = Layout::packed(&fields).unwrap();
+    for (name, says) in [
+        ("planes", "`planes` is made of `binaryInputNCHWPacked` of u1, here it is of u2"),
+        ("policy", "`policy` is made of `policyTargetsNCMove` of i2, here it is of f4"),
+        ("values", "`values` is made of `valueTargetsNCHW` of i1, here it is of f4"),
+    ] {
+        let e = RowEncoder::new(&layout, &[name.to_owned()]).unwrap_err();
+        assert_eq!((e.kind(), e.detail()), (Kind::Unfit, says));
+    }
+    let own = RowEncoder::new(&layout, &[POLICY.to_owned()]).unwrap();
+    assert_eq!((own.outputs()[0].dtype, &*own.outputs()[0].row_shape), (Scalar::F32, &[2, 362][..]));
+}
+
+#[test]
 fn packed_rows_are_refused_with_their_byte() {
     let (mut packed, chunk) = (Vec::new(), chunks(&shard(5, 2)).unwrap().remove(0));
     pack(&chunk, &mut packed).unwrap();

@@ -268,8 +268,8 @@ impl Encoder for RowEncoder {
             if found.dtype != field.dtype || found.shape != field.shape {
                 let (name, here, said) = (&field.name, &found.shape, &field.shape);
                 let detail = format!(
-                    "rows of `{name}` have the shape {here:?} here, and {said:?} where nothing else is declared: name the tensors \
-                     with their shapes, as in `planes[22,9,9]` or `globalTargetsNC[80]`"
+                    "rows of `{name}` have the shape {here:?} here, and {said:?} as declared, or as 19 x 19 boards have it: name the \
+                     tensors with the shapes of these rows, as in `planes[22,9,9]` or `globalTargetsNC[80]`"
                 );
                 return Err(Error::new(Kind::Unfit, detail));
             }

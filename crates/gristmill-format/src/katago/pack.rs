@@ -90,7 +90,7 @@ impl<'a> PackedRows<'a> {
         Err(Error::new(Kind::Corrupt, format!("rows of {found} bytes, the layout has {size}")).at_byte(4))
     }
 
-    /// Holds every row against what rows keep.
+    /// Checks every row.
     ///
     /// Errors: as [`check`], with the frame.
     pub fn check(&self, form: &Form) -> Result<()> {
@@ -123,7 +123,7 @@ pub fn pack(chunk: &Chunk, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The form of the last chunk, which the next one says again.
+/// The form of the chunk that was read last: most chunks say the same as the one before, which is not parsed again.
 #[derive(Debug, Default)]
 pub struct Last(Option<(String, Arc<Form>)>);
 

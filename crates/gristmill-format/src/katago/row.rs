@@ -33,7 +33,7 @@ pub fn is_set(plane: &[u8], i: usize) -> bool {
     plane.get(i / 8).is_some_and(|byte| byte >> (7 - i % 8) & 1 == 1)
 }
 
-/// Holds a record against what rows keep.
+/// Checks that a record can be a row of KataGo.
 ///
 /// Errors, with the member: `OutOfRange` for bits after the last point of a plane, stones beside the board or two on one
 /// point, a number of visits below 0, an input or target that is no finite number.
