@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -227,9 +228,12 @@ def pack(
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
     if share is not None and not isinstance(input, str | os.PathLike):
         raise ConfigError("shares are of a folder of files; write what is open there first", field="share")
+    read_first = f"{input}: shares are of files that are packed as they are; these are read first"
     if _is_of_records(input, {**own, "layout": None if form else layout}, fields):
         from gristmill.jobs.packing_records import as_records
 
+        if share is not None:
+            raise ConfigError(read_first, field="share")
         with as_records(input, options["output"], own, progress) as made:
             return done(json.loads(_gristmill.pack_games(to_json({**options, "input": made}))))
     # Readers of other data are extras.
@@ -238,9 +242,7 @@ def pack(
 
     source = opened_to_pack(input, fields)
     if source is not None and share is not None:
-        raise ConfigError(
-            f"{input}: shares are of files that are packed as they are; these are read first", field="share"
-        )
+        raise ConfigError(read_first, field="share")
     if source is not None:
         with as_folder(source, options["output"], progress) as (folder, is_pack):
             if is_pack:
@@ -257,10 +259,18 @@ def pack(
 
 
 def _share(share: str | tuple[int, int]) -> str:
-    """A share as the engine reads it."""
+    """A share as the engine reads it.
+
+    Raises:
+        ConfigError: neither a text nor two whole numbers.
+    """
     if isinstance(share, str):
         return share
-    number, of = share
+    try:
+        number, of = (operator.index(one) for one in share)
+    except (TypeError, ValueError):
+        text = f"{share!r}: expected a share and how many there are, such as (17, 400)"
+        raise ConfigError(text, field="share") from None
     return f"{number}/{of}"
 
 

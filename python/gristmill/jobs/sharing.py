@@ -15,7 +15,7 @@ from gristmill.options.arguments import named
 
 @dataclass(frozen=True)
 class ShareStatus:
-    """A share, and how it stands: `noted` is seconds since a process that runs it said that it lives."""
+    """A share, and how it stands: `noted` is seconds since the process that makes it said that it lives; `why` it failed."""
 
     share: str
     state: Literal["done", "running", "failed", "missing"]
@@ -48,9 +48,9 @@ def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> P
         dry_run: see whether all shares are there only.
 
     Raises:
-        ConfigError: there are no shares, or there is a pack already.
-        StateError: shares are missing, or of another version; they are named.
-        FormatError: a share that is damaged.
+        ConfigError: there are no shares; shares are missing, which are named, or another version made them; or there is
+            a pack already.
+        FormatError: a share or a plan that is damaged.
         OSError: a file or folder; another process commits them now.
         KeyboardInterrupt: Ctrl-C; the shares are all there.
     """
@@ -67,7 +67,7 @@ def shares(output: Path) -> Shares:
 
     Raises:
         ConfigError: there are no shares.
-        StateError: their plan is damaged.
+        FormatError: their plan is damaged.
         OSError: a file or folder.
     """
     said: dict[str, Any] = json.loads(_gristmill.shares_of(os.fspath(output)))

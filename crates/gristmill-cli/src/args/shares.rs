@@ -7,7 +7,7 @@ use clap::Args;
 /// The shares of a job -> its output.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed or a share is missing, 2 wrong options, 3 done, but games were left out (--skip-bad \
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, or shares are missing, 3 done, but games were left out (--skip-bad \
 makes it 0).\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
 )]
 pub(crate) struct Commit {

@@ -2,6 +2,8 @@
 //! diverges, and there is always a way out. `GRISTMILL_KILLS` says how often; without it, each kind of call on each file once.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
+mod commits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -201,7 +203,7 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// The jobs: games added to rows in shards and in one file, chess games added, packs replaced, values made, packs merged.
+/// The jobs: first packs, games added to rows in shards and in one file, chess games added, packs replaced, values made, packs merged.
 fn jobs(root: &Path) -> Vec<Job> {
     let at = |name: &str| root.join(name);
     for (folder, seed, games) in [("rows-1", "1", "3"), ("rows-2", "9", "3")] {
@@ -237,6 +239,14 @@ fn jobs(root: &Path) -> Vec<Job> {
     job("append-chess", "chess", &["--shard-rows", "40"], "--append");
     job("overwrite-chess", "chess", &[], "--overwrite");
     job("values", "rows", &[], "--values");
+    jobs.extend([("first-rows", "rows-all"), ("first-chess", "chess-all")].map(|(name, games)| {
+        let (before, after, target) = (at(&format!("{name}-0")), at(&format!("{name}-9")), at(name));
+        fs::create_dir(&before).unwrap();
+        let pack = |to: &Path| strings(&["pack", text(&at(games)), text(to), "--threads", "1"]);
+        words(&pack(&after)).ok();
+        let (words, resume) = (pack(&target), [pack(&target), strings(&["--resume"])].concat());
+        Job { name, words, resume, before, after, target, inputs: Vec::new() }
+    }));
     jobs.extend(merges(root));
     jobs
 }

@@ -125,18 +125,29 @@ pub(super) fn part<G: Games>(options: &PackOptions, games: G, progress: &mut dyn
     }
 }
 
-/// Makes the pack of shares, over what is in the output. `noting` gets the manifest before it is published.
+/// Makes the pack of shares, over what is in the output; none where `is_done` says, once no other process can publish, that it is
+/// there. `noting` gets the manifest before it is published.
 ///
-/// Errors: as [`pack`]; what `noting` says.
+/// Errors: as [`pack`]; those of `is_done` and `noting`.
 pub(super) fn join<G: Games>(
     options: &PackOptions,
     games: G,
-    noting: &dyn Fn(&Path) -> Result<()>,
+    (is_done, noting): (&dyn Fn() -> Result<bool>, &dyn Fn(&Path) -> Result<()>),
     progress: &mut dyn FnMut(Progress),
-) -> Result<Packed> {
+) -> Result<Option<Packed>> {
     fits::<G::Layout>(options)?;
     let pack = options.output.display().to_string();
-    let mut making = games.begin(options, choose::<G::Layout>(options)?)?;
+    let Start::Fresh(staging) = choose::<G::Layout>(options)? else {
+        return refuse(options, "an interrupted job is here");
+    };
+    match is_done() {
+        Ok(false) => {}
+        is_done => {
+            staging.discard()?;
+            return is_done.map(|_| None);
+        }
+    }
+    let mut making = games.begin(options, Start::Fresh(staging))?;
     let found = games.take(&mut making, progress)?;
     if making.taken() == 0 {
         let (staging, skipped) = making.unmade();
@@ -145,7 +156,7 @@ pub(super) fn join<G: Games>(
     let (staging, packed) = making.complete()?;
     noting(&staging.path(MANIFEST))?;
     publish_over::<G::Layout>(&options.output, staging, false)?;
-    Ok(Packed { pack, games: found, ..packed })
+    Ok(Some(Packed { pack, games: found, ..packed }))
 }
 
 /// What came of games.
@@ -203,6 +214,7 @@ enum Left<S> {
 }
 
 const THERE: &str = "there is a pack already; --overwrite replaces it, --append adds what is new";
+const OTHER: &str = "there is a pack of something else; take another folder, or remove it first";
 const NOT_THERE: &str = "there is no pack to add to; leave --append out";
 
 /// Refuses what the output rules out.
@@ -214,9 +226,9 @@ pub(super) fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
 fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
     let there = !L::files(&options.output)?.is_empty();
     match options.existing {
-        _ if there && L::is_other(&options.output)? => {
-            refuse(options, "there is a pack of something else; take another folder, or remove it first")
-        }
+        // Files of a pack that is published in part are judged when all of them are there.
+        _ if publish::is_interrupted(&options.output, STAGING) => Ok(()),
+        _ if there && L::is_other(&options.output)? => refuse(options, OTHER),
         _ if publish::is_staged(&options.output, STAGING) => Ok(()),
         Existing::Refuse if there => refuse(options, THERE),
         Existing::Append if !there => refuse(options, NOT_THERE),
@@ -230,6 +242,9 @@ fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
 fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standing>> {
     let (mut staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
     let there = !L::files(&options.output)?.is_empty();
+    if found == Found::Published && there && L::is_other(&options.output)? {
+        return refuse(options, OTHER);
+    }
     let left = left::<L>(&staging)?;
     let existing = match (options.existing, found, &left) {
         // The interrupted job had not begun: its options apply now.

@@ -9,10 +9,12 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::WRITER;
-use gristmill_engine::pack::MANIFEST;
+use gristmill_engine::pack::{MANIFEST, STAGING};
 use gristmill_engine::store::files::read;
 use gristmill_engine::store::place::writable;
+use gristmill_engine::store::publish;
 use gristmill_engine::{chunks, pack};
+use gristmill_format::{Error as FormatError, Kind};
 use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -63,9 +65,9 @@ pub(super) struct Part {
 
 /// Makes the pack of all shares beside the output, and removes them. It calls `progress` now and then.
 ///
-/// Errors: `Config` where there are no shares, or a pack is there; `State` naming the shares that are missing, or made by another
-/// version; `Path` of kind `ResourceBusy` where another process is at it; those of damaged shares. After an error the shares are all
-/// there.
+/// Errors: `Config` in `output` where there are no shares, where shares are missing, which it names, where another version made them, or
+/// where a pack is there; `Path` of kind `ResourceBusy` where another process commits them now; `Format` for damaged shares. After
+/// an error the shares are all there, unless another process committed them.
 pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     let options = &CommitOptions { output: writable(&options.output, "output")?.into_owned(), ..options.clone() };
     let folder = Folder::beside(&options.output)?;
@@ -75,35 +77,58 @@ pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Progress)) -> Re
     let Some(plan) = plan else {
         if there {
             folder.remove()?;
-            let text = format!("{shown}: there is a pack, and no shares: they were committed already");
-            return Err(Error::config("output", text));
+            return Err(already(options));
         }
         return shares(&options.output).and(Err(Error::Stopped));
     };
     if plan.writer != WRITER {
         let text = format!("{} made the shares in {}, this is {WRITER}", plan.writer, folder.path().display());
-        return Err(Error::State(format!("{text}; commit them with that, or remove them and make them again")));
+        return Err(Error::config(
+            "output",
+            format!("{text}; commit them with that, or remove them and make them again"),
+        ));
     }
     let (meter, parts) = (Meter::default(), parts(&folder, &plan, options)?);
     let before = meter.now();
-    if there && !options.overwrite {
-        let manifest = read(&options.output.join(MANIFEST), MOST)?.unwrap_or_default();
-        if !options.dry_run && folder.committed(xxh3_128(&manifest))? {
-            folder.remove()?;
-            return Ok(Packed { pack: shown.to_string(), ..sums(&parts) });
-        }
+    if there && !options.overwrite && !is_published(&folder, options)? && !is_half_published(&folder, options)? {
         return Err(Error::config("output", format!("{shown}: there is a pack already; overwrite replaces it")));
     }
     if options.dry_run {
         return Ok(Packed { pack: shown.to_string(), dry_run: true, ..sums(&parts) });
     }
+    let all = sums(&parts);
     let packed = joined(options, &folder, &plan, parts, progress)?;
     folder.remove()?;
+    let packed = packed.unwrap_or(Packed { pack: shown.to_string(), ..all });
     let now = meter.now();
     Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
 }
 
-/// All shares, in order.
+/// Whether the pack in the output is the one that these shares became.
+fn is_published(folder: &Folder, options: &CommitOptions) -> Result<bool> {
+    is_noted(folder, &options.output.join(MANIFEST))
+}
+
+/// Whether a commit of these shares was killed, or is at work, between the first and the last file that it publishes.
+fn is_half_published(folder: &Folder, options: &CommitOptions) -> Result<bool> {
+    let is_begun = publish::is_interrupted(&options.output, STAGING);
+    Ok(is_begun && is_noted(folder, &publish::place_of(&options.output, STAGING, MANIFEST))?)
+}
+
+/// Whether a manifest is the one that a commit of these shares noted.
+fn is_noted(folder: &Folder, manifest: &Path) -> Result<bool> {
+    read(manifest, MOST)?.map_or(Ok(false), |manifest| folder.committed(xxh3_128(&manifest)))
+}
+
+/// The refusal of a commit of shares that are a pack already.
+fn already(options: &CommitOptions) -> Error {
+    let text = "there is a pack, and no shares: they were committed already";
+    Error::config("output", format!("{}: {text}", options.output.display()))
+}
+
+/// Reads what all shares say, in order.
+///
+/// Errors: `Config` in `output`, naming the shares that are missing; `Format` for damaged ones.
 fn parts(folder: &Folder, plan: &Plan, options: &CommitOptions) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for number in 1..=plan.shares {
@@ -115,12 +140,13 @@ fn parts(folder: &Folder, plan: &Plan, options: &CommitOptions) -> Result<Vec<Pa
     let sum = |of: fn(&Said) -> u64| parts.iter().map(|part| of(&part.said)).sum::<u64>();
     if (sum(|said| said.inputs), sum(|said| said.bytes)) != (plan.inputs, plan.bytes) {
         let text = "the shares do not have the inputs of their plan; remove it and make them again";
-        return Err(Error::State(format!("{}: {text}", folder.path().display())));
+        let e = FormatError::new(Kind::Corrupt, text).in_source(folder.path().display().to_string());
+        return Err(e.into());
     }
     Ok(parts)
 }
 
-/// What is not done, by name.
+/// The refusal that names the shares that are not done.
 fn missing(options: &CommitOptions) -> Error {
     let all = match shares(&options.output) {
         Ok(all) => all,
@@ -141,45 +167,50 @@ fn missing(options: &CommitOptions) -> Error {
     }
     let shown = options.output.display();
     let text = format!("{} of {} shares are done; {}", all.done, all.plan.shares, said.join("; "));
-    Error::State(format!(
-        "{shown}: {text}; `gristmill shares {shown}` lists them, `gristmill pack IN {shown} --share N/OF` makes one"
-    ))
+    let advice = format!("`gristmill shares {shown}` lists them, `gristmill pack IN {shown} --share N/OF` makes one");
+    Error::config("output", format!("{shown}: {text}; {advice}"))
 }
 
-/// What shares come to.
+/// Adds up the games and rows of all shares.
 fn sums(parts: &[Part]) -> Packed {
     let sum = |of: fn(&Said) -> u64| parts.iter().map(|part| of(&part.said)).sum::<u64>();
     Packed { games: sum(|s| s.games), runs: sum(|s| s.runs), rows: sum(|s| s.rows), ..Packed::default() }
 }
 
-/// What all shares told.
+/// Joins what the shares say of their sources.
 pub(super) fn told(parts: &[Part]) -> Told {
     let name = parts.first().map(|part| part.said.told.name.clone()).unwrap_or_default();
     let folders: BTreeMap<_, _> = parts.iter().flat_map(|part| part.said.told.folders.clone()).collect();
     Told { name, folders }
 }
 
-/// Makes the pack.
+/// Makes the pack; none where another process published it meanwhile.
 fn joined(
     options: &CommitOptions,
     folder: &Folder,
     plan: &Plan,
     parts: Vec<Part>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Packed> {
+) -> Result<Option<Packed>> {
     let recorded: BTreeMap<_, _> = plan.options.iter().filter(|(name, _)| *name != "kind").collect();
     let recorded = serde_json::to_string(&recorded).map_err(|e| Error::State(e.to_string()))?;
     let making = &PackOptions {
         input: folder.path().to_owned(),
         output: options.output.clone(),
-        // A commit that was killed left nothing that is worth more than its shares.
+        // The shares have all that a killed commit left.
         existing: Existing::Overwrite,
         stop: options.stop.clone(),
         ..PackOptions::from_json(&recorded)?
     };
+    let is_done = || match folder.plan()? {
+        Some(now) if now == *plan => is_published(folder, options),
+        _ => Err(already(options)),
+    };
     let noting = |manifest: &Path| folder.note_commit(xxh3_128(&read(manifest, MOST)?.unwrap_or_default()));
     match parts.iter().find_map(|part| part.pack.as_deref()) {
-        Some(first) if chunks::is_pack(first)? => begin::join(making, ChunkParts::boxed(parts)?, &noting, progress),
-        _ => begin::join(making, RowParts(parts), &noting, progress),
+        Some(first) if chunks::is_pack(first)? => {
+            begin::join(making, ChunkParts::boxed(parts)?, (&is_done, &noting), progress)
+        }
+        _ => begin::join(making, RowParts(parts), (&is_done, &noting), progress),
     }
 }

@@ -1,5 +1,5 @@
-//! The input of a job -> what it is cut by: games of two files, files of games, data sets, each with its bytes. Opens no more files than it
-//! takes to know of what kind they are, as a job without shares would take them.
+//! The input of a job -> the units that shares are cut of, each with its bytes: logs with their sidecars, data sets, or files of games.
+//! Takes the kind that a job without shares would take, and opens only the files that tell which that is.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ use super::{PackOptions, Packed, Progress, strangers};
 use crate::files::{self, Found, Listing};
 use crate::shares::Unit;
 
-/// What was found.
+/// An input that was listed, by how a job packs it.
 pub(super) enum Listed {
     Rows(Discovered),
     Sets(Demos),
     Files(Listing, OfKind),
 }
 
-/// What came of some of it.
+/// What a share took of the input.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) packed: Packed,
@@ -33,7 +33,9 @@ pub(super) struct Taken {
     pub(super) whole: Vec<Skipped>,
 }
 
-/// Lists the input; none where there is nothing to pack.
+/// Lists the input, and the units that shares are cut of. None where there is nothing to pack.
+///
+/// Errors: those of the files.
 pub(super) fn list(options: &PackOptions) -> Result<Option<(Listed, Vec<Unit>)>> {
     let root = &options.input;
     for (kind, way) in kinds::packable() {
@@ -62,7 +64,8 @@ pub(super) fn list(options: &PackOptions) -> Result<Option<(Listed, Vec<Unit>)>>
     Ok(Some((Listed::Files(listing, of), units)))
 }
 
-/// The first kind of which there is a game.
+/// Finds the kind of some files: of the kinds that have a game among them, the first in the table of kinds. Opens files until no
+/// other kind can come before.
 fn kind_of(listing: &Listing) -> Option<OfKind> {
     let ways: Vec<OfKind> = kinds::packable()
         .filter_map(|(kind, way)| match way {
@@ -84,7 +87,7 @@ fn kind_of(listing: &Listing) -> Option<OfKind> {
 }
 
 impl Listed {
-    /// What it is, in a word.
+    /// The name under which a plan records what is packed.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Listed::Rows(_) => "rows",
@@ -93,7 +96,7 @@ impl Listed {
         }
     }
 
-    /// Refuses options that do not go with it, and inputs of which nothing can be made.
+    /// Refuses options that do not suit the input, and inputs that cannot become a pack.
     ///
     /// Errors: as those of a job without shares.
     pub(super) fn check(&self, options: &PackOptions) -> Result<()> {
@@ -104,7 +107,7 @@ impl Listed {
         }
     }
 
-    /// Packs some of it.
+    /// Packs the units of this range.
     ///
     /// Errors: those of a job without shares.
     pub(super) fn take(
@@ -147,7 +150,7 @@ impl Listed {
     }
 }
 
-/// The first game of all that can be packed.
+/// Packs the first sound game of the whole input: each share compares its own games with that.
 fn first(options: &PackOptions, listing: &Listing, of: OfKind) -> Option<Vec<u8>> {
     listing.files.iter().find_map(|file| Games::of(&options.input, [file.clone()], of).first())
 }

@@ -2,6 +2,8 @@
 //! Does nothing where the share is there, and takes away nothing that another process makes.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use gristmill_engine::chunks::metadata::Games as Database;
 use gristmill_engine::error::{Error, Result};
@@ -17,7 +19,7 @@ use super::listed::{self, Listed, Taken};
 use super::{Existing, OnError, PackOptions, Packed, Progress, Shared, one_kind};
 use crate::shares::{Attempt, Folder, Plan, Share, Unit, cut};
 
-/// What a share says beside its pack.
+/// What a share records beside its pack, for the commit and for a second process at this share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Said {
     /// Its inputs and their bytes.
@@ -42,13 +44,18 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
             "a share is made once, for a new pack: no share goes with overwrite, resume or append; a commit overwrites";
         return Err(Error::config("share", text));
     }
+    if is_below(&options.output, &options.input) {
+        let (input, output) = (options.input.display(), options.output.display());
+        let text = format!(
+            "{output}: lies within {input}, where shares would be inputs of other shares; take a folder elsewhere"
+        );
+        return Err(Error::config("output", text));
+    }
     let Some((listed, units)) = listed::list(options)? else {
-        // It says why nothing can be packed.
+        // A job without shares says why nothing can be packed.
         one_kind(&PackOptions { dry_run: true, ..options.clone() }, progress)?;
-        return Err(Error::State(format!(
-            "{}: files came while they were listed; start again",
-            options.input.display()
-        )));
+        let text = format!("{}: files came while they were listed; start again", options.input.display());
+        return Err(Error::config("input", text));
     };
     listed.check(options)?;
     let folder = Folder::beside(&options.output)?;
@@ -84,12 +91,12 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
         Ok(said) => {
             attempt.publish(&plan, share, &said)?;
             folder.tidy(&plan, share);
-            // Of another process that was done before, what it made.
+            // Where another process was done first, its share counts.
             let said = folder.done(&plan, share)?.unwrap_or(said);
             Ok(Packed { share: Some(of_share.clone()), ..of_said(said, shown) })
         }
         Err(e) => {
-            // Where another process was done meanwhile, ours was not needed.
+            // Another process made this share meanwhile: our error stops nobody.
             if let Ok(Some(said)) = folder.done::<Said>(&plan, share) {
                 return Ok(there(said));
             }
@@ -99,6 +106,14 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
             Err(e)
         }
     }
+}
+
+/// Whether what is made beside `output` lies in the folder `input`, or below it. Nothing is below what is not of this machine.
+fn is_below(output: &Path, input: &Path) -> bool {
+    let whole = |path: &Path| fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
+    // The first folder that is there: those below it are made.
+    let folder = output.ancestors().skip(1).find_map(whole);
+    folder.zip(whole(input)).is_some_and(|(folder, input)| folder.starts_with(input))
 }
 
 /// The options that change a byte, as [`PackOptions`] reads them, with the kind of the inputs.
@@ -119,7 +134,7 @@ fn recorded(options: &PackOptions, listed: &Listed) -> Result<BTreeMap<String, V
     Ok(recorded)
 }
 
-/// Makes the pack of a share, and what is said of it.
+/// Makes the pack of a share, and its record.
 fn made(
     options: &PackOptions,
     (listed, range): (Listed, std::ops::Range<usize>),
@@ -160,7 +175,7 @@ fn made(
     })
 }
 
-/// What a share says, as the job says it.
+/// Turns the record of a share into the result of the job.
 fn of_said(said: Said, pack: String) -> Packed {
     let skipped = said.own.into_iter().chain(said.skipped).collect();
     let Said { games, runs, rows, remarks, .. } = said;

@@ -39,7 +39,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Begins what becomes the folder `done`.
+    /// Begins an attempt, whose result becomes the folder `done`.
     pub(super) fn begin(done: PathBuf) -> Result<Self> {
         let folder = done.parent().unwrap_or(Path::new("."));
         let refused = |e: std::io::Error| Error::path(&done, &e);
@@ -67,7 +67,7 @@ impl Attempt {
         let now = self.meter.now().wall;
         if now - self.noted >= NOTED {
             self.noted = now;
-            // It is for people; what it says decides nothing.
+            // Only people read the note: nothing depends on it.
             let _ = self.lease.write_all_at(b".", 0);
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn remove_dead(done: &Path) {
     for entry in entries.into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         if name.to_string_lossy().starts_with(&prefix) && path.join(LEASE).exists() && alive(&path).is_none() {
-            // What stays goes with the commit.
+            // The commit removes what stays.
             let _ = fs::remove_dir_all(path);
         }
     }

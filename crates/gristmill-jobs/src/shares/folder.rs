@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::files::read_text;
 use gristmill_engine::store::publish::{put_absent, remove_at_once, withdraw, write_whole};
+use gristmill_format::{Error as FormatError, Kind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use super::attempt::{self, Attempt};
 use super::plan::Plan;
 use super::share::Share;
 
-/// The file that says what the shares go by.
+/// The file with the plan.
 const PLAN: &str = "plan.json";
 
 /// The file of a share that says what it made.
@@ -26,8 +27,11 @@ pub const PACK: &str = "pack";
 /// What is added to the name of a share for the file that says why it failed.
 pub(super) const FAILED: &str = ".failed.json";
 
-/// What the commit is about to publish.
+/// The file in which a commit notes what it publishes next.
 const COMMIT: &str = "commit.json";
+
+/// How often a process tries to write the plan while others remove theirs.
+const TRIES: usize = 100;
 
 /// Largest file here that is read: a share that left out many games says so.
 const MOST: u64 = 256 << 20;
@@ -80,48 +84,49 @@ impl Folder {
         &self.path
     }
 
-    /// What the shares here go by; none where there are no shares.
+    /// The plan of the shares; none where there are no shares.
     ///
-    /// Errors: `Path`; `State` for a plan that is damaged or of another version.
+    /// Errors: `Path`; `Format` of kind `Corrupt` for a plan that is damaged or of another version.
     pub fn plan(&self) -> Result<Option<Plan>> {
         let path = self.path.join(PLAN);
         let Some(plan) = read::<Plan>(&path)? else { return Ok(None) };
         if !plan.is_whole() {
-            return Err(Error::State(format!(
-                "{}: this plan is not as it was written; remove its folder",
-                path.display()
-            )));
+            return Err(corrupt(&path, "this plan is not as it was written; remove its folder"));
         }
         Ok(Some(plan))
     }
 
-    /// Makes `plan` that of all shares here, unless they have one already.
+    /// Writes `plan` into the folder, so that all shares go by it. Changes nothing where the folder has this plan.
     ///
-    /// Errors: `State` where shares of another plan are here; `Path`.
+    /// Errors: `Config` in `share` where the folder has another plan; `Format` for a damaged one; `Path`.
     pub fn agree(&self, plan: &Plan) -> Result<()> {
         let path = self.shares_of(plan);
         fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
         let text = serde_json::to_vec_pretty(plan).map_err(|e| Error::State(e.to_string()))?;
-        while !put_absent(&self.path.join(PLAN), &text)? {
+        for _ in 0..TRIES {
+            if put_absent(&self.path.join(PLAN), &text)? {
+                return Ok(());
+            }
             match self.plan()? {
-                Some(theirs) if theirs == *plan => break,
+                Some(theirs) if theirs == *plan => return Ok(()),
                 Some(theirs) => return Err(self.other(plan, &theirs)),
                 // A commit removed it in this moment.
                 None => {}
             }
         }
-        Ok(())
+        Err(corrupt(&self.path.join(PLAN), "the name is taken, and nothing can be read there; remove it"))
     }
 
     /// The refusal of a plan that is not the one here.
     fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
         let (shown, differs) = (self.path.display(), plan.differs(theirs));
-        // Ours made no share, and leaves nothing.
+        // Our plan made no share: its empty folder goes.
         let _ = fs::remove_dir(self.shares_of(plan));
-        Error::State(format!(
+        let text = format!(
             "{shown} has shares of another plan, {}, not of {}: {differs}; finish those, remove {shown}, or take another output",
             theirs.name, plan.name
-        ))
+        );
+        Error::config("share", text)
     }
 
     /// The folder with the shares of a plan.
@@ -136,19 +141,19 @@ impl Folder {
 
     /// What a share says of itself; none where it is not done.
     ///
-    /// Errors: `Path`; `State` for one that is damaged or of another plan.
+    /// Errors: `Path`; `Format` of kind `Corrupt` for one that is damaged or of another plan.
     pub fn done<T: DeserializeOwned>(&self, plan: &Plan, share: Share) -> Result<Option<T>> {
         let path = self.of(plan, share).join(SAID);
         let Some(said) = read::<Said<T>>(&path)? else { return Ok(None) };
         if said.plan != plan.name || said.share != share.to_string() {
             let Said { plan: theirs, share: other, .. } = said;
             let text = format!("share {other} of plan {theirs}, expected {share} of {}; remove its folder", plan.name);
-            return Err(Error::State(format!("{}: {text}", path.display())));
+            return Err(corrupt(&path, text));
         }
         Ok(Some(said.made))
     }
 
-    /// Begins a share, beside others that may be at the same: the first that is done is the share.
+    /// Begins a share. Other processes may make the same one: the first that is done wins.
     ///
     /// Errors: `Path`.
     pub fn begin(&self, plan: &Plan, share: Share) -> Result<Attempt> {
@@ -158,7 +163,7 @@ impl Folder {
 
     /// Removes what killed processes left of a share that is done.
     pub fn tidy(&self, plan: &Plan, share: Share) {
-        // What cannot be removed now goes with the commit.
+        // The commit removes what stays.
         let _ = withdraw(&self.failed(plan, share));
         attempt::remove_dead(&self.of(plan, share));
     }
@@ -201,9 +206,15 @@ impl Folder {
 }
 
 /// Reads a document; none where there is none.
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+///
+/// Errors: `Path`; `Format` of kind `Corrupt`.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let Some(text) = read_text(path, MOST)? else { return Ok(None) };
     let parsed = serde_json::from_str(&text);
-    let other = |e| Error::State(format!("{}: damaged, or of another version: {e}; remove its folder", path.display()));
-    parsed.map(Some).map_err(other)
+    parsed.map(Some).map_err(|e| corrupt(path, format!("damaged, or of another version: {e}; remove its folder")))
+}
+
+/// The refusal of a document that cannot be as it was written.
+fn corrupt(path: &Path, detail: impl Into<String>) -> Error {
+    FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string()).into()
 }

@@ -9,7 +9,7 @@ use gristmill_engine::store::place::writable;
 use serde::Serialize;
 
 use super::attempt::{alive, share_of};
-use super::folder::{FAILED, Failed, Folder, SAID};
+use super::folder::{FAILED, Failed, Folder, SAID, read};
 use super::plan::Plan;
 use super::share::Share;
 
@@ -19,11 +19,11 @@ use super::share::Share;
 pub enum State {
     /// It is whole.
     Done,
-    /// A process is at it.
+    /// A process makes it now.
     Running,
     /// It ended with an error.
     Failed,
-    /// Nobody is at it: it was never started, or was killed.
+    /// No process makes it: it was never started, or was killed.
     Missing,
 }
 
@@ -34,7 +34,7 @@ pub struct Status {
     pub share: String,
     /// How it stands.
     pub state: State,
-    /// Seconds since a process that runs it noted that it lives.
+    /// Seconds since the process that makes it last noted that it lives; none for a share that is not running.
     pub noted: Option<u64>,
     /// Why it failed.
     pub why: Option<String>,
@@ -53,7 +53,7 @@ pub struct Shares {
     pub running: u32,
     /// How many failed.
     pub failed: u32,
-    /// How many nobody makes.
+    /// How many no process makes.
     pub missing: u32,
     /// Each of them, in order.
     pub shares: Vec<Status>,
@@ -61,7 +61,7 @@ pub struct Shares {
 
 /// How the shares of `output` stand.
 ///
-/// Errors: `Config` where there are none; `Path`; `State` for a plan that is damaged.
+/// Errors: `Config` in `output` where there are none; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
 pub fn shares(output: &Path) -> Result<Shares> {
     let folder = Folder::beside(&writable(output, "output")?)?;
     let Some(plan) = folder.plan()? else {
@@ -120,6 +120,6 @@ fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
 
 /// What a file says of a failure.
 fn why(path: &Path) -> String {
-    let said = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Failed>(&text).ok());
+    let said = read::<Failed>(path).ok().flatten();
     said.map_or_else(|| "it is not known why".to_owned(), |failed| failed.why)
 }

@@ -104,7 +104,9 @@ fn a_share_is_made_once_and_only_by_its_plan() {
     assert!(!first.share.unwrap().there && again.share.clone().unwrap().there && again.runs == first.runs);
     assert!(all(out.path()) == bytes, "what is done is not done again");
     let refused = |options: &PackOptions, of: u32, says: &str| match share(options, 1, of) {
-        Err(Error::State(text)) => assert!(text.contains(says), "{text}"),
+        Err(Error::Config { field, message, .. }) if field.as_deref() == Some("share") => {
+            assert!(message.contains(says), "{message}");
+        }
         other => panic!("{says}: {other:?}"),
     };
     refused(&options, 4, "the number of shares: 3 there, 4 now");
@@ -115,7 +117,9 @@ fn a_share_is_made_once_and_only_by_its_plan() {
     refused(&options, 3, "inputs: ");
     fs::remove_file(more).unwrap();
     assert!(all(out.path()) == bytes, "what was refused left nothing");
-    let missing = committed(&options.output).unwrap_err().to_string();
+    let missing = committed(&options.output).unwrap_err();
+    assert!(matches!(&missing, Error::Config { field, .. } if field.as_deref() == Some("output")), "{missing}");
+    let missing = missing.to_string();
     assert!(missing.contains("1 of 3 shares are done; 1/3 is missing; 3/3 is missing"), "{missing}");
     let there = PackOptions { existing: Existing::Overwrite, ..options.clone() };
     assert!(matches!(share(&there, 1, 3), Err(Error::Config { field, .. }) if field.as_deref() == Some("share")));

@@ -52,7 +52,7 @@ impl ChunkParts {
                 return Err(FormatError::new(Kind::WrongSize, detail).in_source(path.display().to_string()).into());
             }
         }
-        let missing = || Error::State("no share has a game".to_owned());
+        let missing = || FormatError::new(Kind::Empty, "no share has a game");
         let pack = first.ok_or_else(missing)?;
         let (codec, first) = (pack.codec(), pack.stored(0)?.to_vec());
         let own = parts.iter().flat_map(|part| part.said.own.iter());

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 pub use absent::{put_absent, remove_at_once, settle_absent};
 pub use left::{Left, State, left_in};
 pub use staged::{Staged, Touched, withdraw, write_whole};
-pub use staging::{Found, Staging, is_interrupted, is_staged};
+pub use staging::{Found, Staging, is_interrupted, is_staged, place_of};
 
 /// Makes the names in a folder durable.
 ///

@@ -472,6 +472,11 @@ pub fn is_interrupted(target: &Path, name: &str) -> bool {
     ours && fs::symlink_metadata(folder.join(PLAN)).is_ok()
 }
 
+/// Where the job `name` stages a file of this name in `target`.
+pub fn place_of(target: &Path, name: &str, file: &str) -> PathBuf {
+    target.join(hidden(name)).join(file)
+}
+
 /// Whether there are staged files of the job `name` in `target`, in the making or left by a job that did not end.
 pub fn is_staged(target: &Path, name: &str) -> bool {
     fs::symlink_metadata(target.join(hidden(name))).is_ok()

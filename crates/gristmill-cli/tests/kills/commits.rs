@@ -1,0 +1,80 @@
+//! Commits of shares that are killed at each call by which they change the disk: run again, each ends with the pack of one process,
+//! byte for byte, and leaves nothing beside it.
+#![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::{Job, copy, generate, run, strings, text, traced, tracer, words};
+
+/// The files of a folder with their bytes, hidden ones too.
+fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// A job that commits the shares of some games; `over` another pack, or into an empty folder.
+fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Job {
+    let at = |end: &str| root.join(format!("{name}{end}"));
+    let (before, after, target, kept) = (at("-0"), at("-9"), at(""), at("-made"));
+    run(&["pack", "--input", text(games), "--output", text(&after), "--threads", "1"]).ok();
+    match over {
+        Some(pack) => copy(pack, &before),
+        None => fs::create_dir(&before).unwrap(),
+    }
+    for share in ["1/3", "2/3", "3/3"] {
+        run(&["pack", text(games), text(&kept), "--share", share, "--threads", "1"]).ok();
+    }
+    let mut words = strings(&["commit", text(&target)]);
+    words.extend(over.map(|_| "--overwrite".to_owned()));
+    let inputs = vec![(at("-made.shares"), at(".shares"))];
+    Job { name, resume: words.clone(), words, before, after, target, inputs }
+}
+
+#[test]
+fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
+    let Some(tracer) = tracer() else {
+        println!("skipped: no C compiler here, or processes cannot be traced");
+        return;
+    };
+    let root = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(root.path()).unwrap();
+    let (rows, chess) = (root.join("rows"), root.join("games"));
+    let logs = ["generate", "2048", text(&rows), "--games", "4", "--seed", "1", "--moves-max", "40", "--depth", "0"];
+    run(&logs).ok();
+    generate(&chess, "4", &[]);
+    let old = root.join("old");
+    run(&["pack", "--input", text(&rows), "--output", text(&old), "--shard-rows", "30", "--threads", "1"]).ok();
+    let jobs =
+        [job(&root, "chess", &chess, None), job(&root, "logs", &rows, None), job(&root, "replaced", &rows, Some(&old))];
+    let mut kills = 0;
+    for job in &jobs {
+        job.prepare();
+        let calls = traced(tracer, job, 0);
+        let whole = bytes(&job.after);
+        assert!(bytes(&job.target) == whole, "{}: not the pack of one process", job.name);
+        let mut seen = BTreeSet::new();
+        for (i, call) in calls.iter().enumerate() {
+            // Files of one kind are one place. What only forces to the disk changes nothing that a kill would show.
+            let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
+            if call.contains("-shm") || call.contains("sync") || !seen.insert(kind) {
+                continue;
+            }
+            kills += 1;
+            job.prepare();
+            traced(tracer, job, i + 1);
+            let again = words(&job.words);
+            let about = format!("{}, killed at call {}, `{call}`: {}", job.name, i + 1, again.err);
+            assert!(again.code == 0 || again.err.contains("they were committed already"), "{about}");
+            assert!(bytes(&job.target) == whole, "{about}: not the pack of one process");
+            let name = job.target.file_name().unwrap().to_str().unwrap();
+            let beside = |entry: &String| entry.trim_start_matches('.').starts_with(&format!("{name}.shares"));
+            let left: Vec<String> =
+                fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            assert!(!left.iter().any(beside), "{about}: {left:?}");
+        }
+    }
+    assert!(kills > 20, "{kills} kills");
+    println!("{kills} kills of commits");
+}
