@@ -10,6 +10,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod manner;
 pub(crate) mod mark;
 pub(crate) mod pack;
+pub(crate) mod page;
 pub(crate) mod pictures;
 pub(crate) mod places;
 pub(crate) mod plan;

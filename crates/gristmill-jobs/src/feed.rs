@@ -78,10 +78,10 @@ pub struct Fed {
     pub ended: Ended,
 }
 
-/// How often to look whether to stop.
+/// How long to wait for a batch before `stop` is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Batches that are taken, however long they take.
+/// Batches that are taken at least, however long that takes.
 const FEW: u64 = 8;
 
 /// Takes batches until there are enough, the time is over, the stream ends, or `stop` is set, and stops the loader.

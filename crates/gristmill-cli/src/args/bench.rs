@@ -1,9 +1,8 @@
 //! The words of `bench` -> typed options: what is fed, with how many threads, and where a page goes.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
+use super::page::Page;
 use super::river::River;
 
 /// A configuration, directories or a pack -> what this machine makes of them.
@@ -21,15 +20,8 @@ pub(crate) struct Bench {
     /// Batches in each run; the first is not counted [default: those of a second].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
     pub(crate) batches: Option<u64>,
-    /// Also write a page of plots: one file, which needs no network.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Replace an existing page.
-    #[arg(long, requires = "html")]
-    pub(crate) overwrite: bool,
-    /// Show everything and write no page.
-    #[arg(long, requires = "html")]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

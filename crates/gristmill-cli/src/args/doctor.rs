@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::page::Page;
+
 /// A path -> a report on its data.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill doctor games\n  gristmill doctor games --html report.html\n  \
@@ -16,12 +18,8 @@ pub(crate) struct Doctor {
     /// Data that must share no game with it, such as the other side of a split; may be given again.
     #[arg(long, value_name = "PATH")]
     pub(crate) held_out: Vec<PathBuf>,
-    /// Also write the report as a page with plots: one file, which needs no network.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Replace an existing page.
-    #[arg(long, requires = "html")]
-    pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
     /// Of arrays of one's own (.npz, pickle, .npy, HDF5, Parquet): obs=observations,acts=actions.
     #[arg(long, value_name = "FIELD=NAME,...")]
     pub(crate) fields: Option<String>,
@@ -31,9 +29,6 @@ pub(crate) struct Doctor {
     /// Worker threads; never changes what is found [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Show everything and write no page.
-    #[arg(long, requires = "html")]
-    pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

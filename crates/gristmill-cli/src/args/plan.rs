@@ -1,11 +1,10 @@
 //! The words of `plan` -> typed options: what is fed, and how good its shuffle has to be.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use gristmill_engine::config::Shuffle;
 use gristmill_jobs::certificate::Level;
 
+use super::page::Page;
 use super::places::shuffle;
 use super::river::River;
 
@@ -32,15 +31,8 @@ pub(crate) struct Plan {
     /// Exit with 1 unless the shuffle is at least this good: none, weak, fair or good.
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) require: Option<Level>,
-    /// Also write the certificate as a page: one file, which needs no network.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Replace an existing page.
-    #[arg(long, requires = "html")]
-    pub(crate) overwrite: bool,
-    /// Show everything and write no page.
-    #[arg(long, requires = "html")]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
     /// Print one line of JSON on stdout; several outputs are a list.
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::page::Page;
+
 /// Paths -> distributions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill stats games\n  gristmill stats games more.tar --html report.html\n  \
@@ -12,12 +14,8 @@ pub(crate) struct Stats {
     /// Files and directories.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Also write a page of plots: one file, which needs no network.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Replace an existing page.
-    #[arg(long, requires = "html")]
-    pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
     /// Weight of the difference in value, in the weights of positions.
     #[arg(long, value_name = "W", default_value_t = 6.0, value_parser = positive, help_heading = "Difference focus")]
     pub(crate) q_weight: f32,
@@ -27,9 +25,6 @@ pub(crate) struct Stats {
     /// Threads that read packs and logs of 2048; never changes the result [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Show everything and write no page.
-    #[arg(long, requires = "html")]
-    pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

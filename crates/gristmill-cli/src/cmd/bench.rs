@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use gristmill_engine::config::{IndexConfig, LastBatch as Left};
-use gristmill_engine::store::publish::write_whole;
 use gristmill_jobs::bench::{self, BenchOptions, Target};
 
-use super::{plan, river};
+use super::{page, plan, river};
 use crate::args::bench::Bench;
 use crate::args::river::LastBatch;
 use crate::failure::{Failure, Result};
@@ -17,10 +16,7 @@ use crate::stopping;
 const PASSES: usize = 5;
 
 pub(crate) fn run(args: &Bench) -> Result<()> {
-    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
-        let text = format!("{} is there already; --overwrite replaces it", page.display());
-        return Err(Failure::Usage(text));
-    }
+    page::check(&args.page)?;
     let target = match args.river.inputs.as_slice() {
         [one] if plan::holds_rows(Path::new(one)) => of_pack(args, one)?,
         _ => of_stream(args)?,
@@ -32,8 +28,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
             report::note(doing);
         }
     })?;
-    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run && !stopping::is_raised()) {
-        write_whole(page, &[words::html(&args.river.inputs.join(" "), &found).as_bytes()])?;
+    if !stopping::is_raised() {
+        page::write(&args.page, || words::html(&args.river.inputs.join(" "), &found))?;
     }
     report::either(args.json, &found, words::text)?;
     if stopping::is_raised() { Err(Failure::Stopped(None)) } else { Ok(()) }
@@ -62,7 +58,7 @@ fn of_stream(args: &Bench) -> Result<Target> {
     if described.is_usual() {
         bench::declare(&mut described.config, args.river.tensors.is_some(), args.river.reservoir.is_some())?;
     }
-    if args.dry_run {
+    if args.page.dry_run {
         let config = &mut described.config;
         (config.index, config.ledger, config.spill) = (Some("off".into()), None, None);
         config.journal = config.journal.take().filter(|_| config.replay);

@@ -1,9 +1,9 @@
 //! `doctor`: one report on data that people bring, and a page of it.
 
-use gristmill_engine::store::publish::write_whole;
 use gristmill_jobs::doctor::{DoctorOptions, StandIn, doctor};
 use tempfile::TempDir;
 
+use super::page;
 use crate::args::doctor::Doctor;
 use crate::failure::{Failure, Result};
 use crate::handover;
@@ -11,10 +11,7 @@ use crate::report::{self, diagnosis};
 use crate::stopping;
 
 pub(crate) fn run(args: &Doctor) -> Result<()> {
-    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
-        let text = format!("{} is there already; --overwrite replaces it", page.display());
-        return Err(Failure::Usage(text));
-    }
+    page::check(&args.page)?;
     let mut options = DoctorOptions::new(args.path.clone());
     options.held_out.clone_from(&args.held_out);
     // They are there until the report is made.
@@ -25,9 +22,7 @@ pub(crate) fn run(args: &Doctor) -> Result<()> {
     let mut progress = report::Progress::open_ended("files", !args.json);
     let found = doctor(&options, &mut |what, files| progress.at(files, what))?;
     progress.end();
-    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run) {
-        write_whole(page, &[diagnosis::html(&found).as_bytes()])?;
-    }
+    page::write(&args.page, || diagnosis::html(&found))?;
     report::either(args.json, &found, diagnosis::text)?;
     if found.healthy { Ok(()) } else { Err(Failure::Faults) }
 }

@@ -16,6 +16,7 @@ pub(crate) mod mark;
 pub(crate) mod merge;
 mod notation;
 pub(crate) mod pack;
+mod page;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod rescore;

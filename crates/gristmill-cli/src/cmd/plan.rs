@@ -4,10 +4,9 @@ use std::path::Path;
 
 use gristmill_engine::config::{IndexConfig, LastBatch as Left};
 use gristmill_engine::names::{METADATA, is_pack};
-use gristmill_engine::store::publish::write_whole;
 use gristmill_jobs::certificate::{self, Certificate};
 
-use super::river;
+use super::{page, river};
 use crate::args::plan::Plan;
 use crate::args::river::{LastBatch, River};
 use crate::failure::{Failure, Result};
@@ -15,18 +14,13 @@ use crate::report::{self, certificate as words};
 use crate::stopping;
 
 pub(crate) fn run(args: &Plan) -> Result<()> {
-    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
-        let text = format!("{} is there already; --overwrite replaces it", page.display());
-        return Err(Failure::Usage(text));
-    }
+    page::check(&args.page)?;
     let found = match args.river.inputs.as_slice() {
         [one] if holds_rows(Path::new(one)) => vec![of_pack(args, one)?],
         _ => of_stream(args)?,
     };
     let title = args.river.inputs.join(" ");
-    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run) {
-        write_whole(page, &[words::html(&title, &found).as_bytes()])?;
-    }
+    page::write(&args.page, || words::html(&title, &found))?;
     match found.as_slice() {
         [one] => report::either(args.json, one, words::text)?,
         all => report::either(args.json, &all, |all| all.iter().map(words::text).collect::<Vec<_>>().join("\n\n"))?,

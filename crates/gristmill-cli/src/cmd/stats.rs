@@ -3,19 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::holdings::Holdings;
-use gristmill_engine::store::publish::write_whole;
 use gristmill_jobs::stats::{self, StatsOptions};
 
+use super::page;
 use crate::args::stats::Stats;
 use crate::failure::{Failure, Result};
 use crate::report::{self, distributions};
 use crate::stopping;
 
 pub(crate) fn run(args: &Stats) -> Result<()> {
-    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
-        let text = format!("{} is there already; --overwrite replaces it", page.display());
-        return Err(Failure::Usage(text));
-    }
+    page::check(&args.page)?;
     let mut options = StatsOptions { q_weight: args.q_weight, pol_scale: args.pol_scale, ..StatsOptions::default() };
     options.workers = args.threads.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;
@@ -24,8 +21,8 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
         progress.at(so_far.files, &format!("{} frames", so_far.frames));
     })?;
     progress.end();
-    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run && found.chunks > 0) {
-        write_whole(page, &[distributions::html(&title(&args.paths), &found).as_bytes()])?;
+    if found.chunks > 0 {
+        page::write(&args.page, || distributions::html(&title(&args.paths), &found))?;
     }
     if args.json {
         report::json(&found)?;

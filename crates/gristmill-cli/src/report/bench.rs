@@ -134,7 +134,7 @@ fn depths(found: &Bench) -> impl Iterator<Item = (usize, &Depth)> {
     runs.flat_map(|run| run.queues.iter().map(|depth| (run.threads, depth)))
 }
 
-/// What is said in words.
+/// What stands below the tables, a sentence a line.
 fn sentences(found: &Bench) -> Vec<String> {
     let mut all = Vec::new();
     if let Some((encode, ceiling)) = found.encode_us.zip(found.ceiling) {

@@ -9,14 +9,14 @@ use gristmill_format::source::Chunk;
 use crate::files::{self, Found};
 use crate::work::Opened;
 
-/// Bytes of records that a reservoir holds that nobody gave a size.
+/// Bytes of records in a reservoir whose size nobody gave.
 const RESERVOIR: usize = 128 << 20;
 
-/// Room beyond what the first file takes, since others may take more.
+/// Room for files that are larger than the first, in bytes.
 const ROOM: u64 = 64 << 20;
 
-/// Declares the fields of the data of `config`, where their kind wants that. The tensors stay that are `chosen`, and so does a
-/// reservoir that is `sized`.
+/// Declares the fields of the data of `config`, where their kind needs that. Leaves the tensors as they are where the user
+/// chose them (`chosen`), and the reservoir where the user gave its size (`sized`).
 ///
 /// Errors: what opening the first file says.
 pub fn declare(config: &mut DataLoaderConfig, chosen: bool, sized: bool) -> Result<()> {
@@ -51,7 +51,7 @@ pub fn declare(config: &mut DataLoaderConfig, chosen: bool, sized: bool) -> Resu
     }
     let frames: usize = (0..file.source.len()).filter_map(|i| frames(&file, i)).sum();
     let whole = file.size.max((frames * layout.size()) as u64);
-    // A trajectory may be as long as its file.
+    // One trajectory can fill its file.
     let room = MemorySize(whole.saturating_mul(2).saturating_add(ROOM));
     config.max_solid_bytes.get_or_insert(room);
     config.max_chunk_bytes.get_or_insert(room);

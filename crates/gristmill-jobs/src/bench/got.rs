@@ -1,18 +1,18 @@
-//! The threads of a loader -> what they got of the cores, and what this process read from disks, as the system counts.
-//! Nothing where the system does not count.
+//! The threads of a loader -> how long they ran and how long they waited for a core, and how much this process read from disks.
+//! The numbers are the system's; there are none where it does not count.
 
 use std::fs;
 
-/// Nanoseconds since the threads of one kind began.
+/// Nanoseconds of the threads of one kind, since they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Got {
-    /// They ran on a core.
+    /// Nanoseconds on a core.
     pub(super) ran: u64,
-    /// They were ready to run, and other threads had the cores.
+    /// Nanoseconds in which they were ready to run and other threads had the cores.
     pub(super) held_up: u64,
 }
 
-/// What the workers and the readers of the loader got that runs now.
+/// The workers and the readers of the loader that runs now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Threads {
     pub(super) work: Got,
@@ -20,7 +20,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Of the threads that are there now, by their names.
+    /// Counts the threads of this process whose names are those of workers and readers.
     pub(super) fn now() -> Self {
         let mut all = Threads::default();
         let Ok(tasks) = fs::read_dir("/proc/self/task") else { return all };
@@ -46,7 +46,7 @@ impl Threads {
     }
 }
 
-/// Bytes that this process had from disks so far; none where the system does not say.
+/// Bytes that this process read from disks so far; none where the system does not say.
 pub(super) fn from_disk() -> Option<u64> {
     let counts = fs::read_to_string("/proc/self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()

@@ -27,14 +27,14 @@ const PASS: usize = 64 << 20;
 /// Passes of which the best counts.
 const PASSES: usize = 5;
 
-/// Rows of a batch that is gathered, and most batches of a pass.
+/// Rows of a batch that is gathered, where they fit into `LARGE` bytes, and most batches of a pass.
 const ROWS: usize = 1024;
 const BATCHES: usize = 64;
 
 /// Seconds for which each thread computes.
 const SPIN: f64 = 0.06;
 
-/// Bytes that are copied at once of rows of at most `SHORT` bytes: those of a line of a cache.
+/// Rows of at most `SHORT` bytes are copied in pieces of `LINE` bytes, a line of a cache.
 const LINE: usize = 64;
 const SHORT: usize = 512;
 
@@ -71,7 +71,7 @@ pub struct Machine {
     pub copy_all: Bandwidth,
     /// Writing the same byte, on one thread.
     pub fill: Bandwidth,
-    /// Copying rows that lie anywhere; where rows are fed.
+    /// Copying rows that lie anywhere; where rows of at most 64 MiB are fed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gather: Option<Gathering>,
     /// Inflating the data; where they are compressed.
@@ -93,7 +93,7 @@ pub(super) struct Sizes {
 }
 
 impl Machine {
-    /// Measures it for runs of these sizes; of the data nothing yet.
+    /// Measures the machine for runs of these sizes; `inflate` and `storage`, which need data, stay empty.
     ///
     /// Errors: the system has no more threads.
     pub(super) fn measure(cores: usize, sizes: &Sizes) -> Result<Self> {
@@ -103,7 +103,7 @@ impl Machine {
             copy: copy(sizes.copied.clamp(SMALL, LARGE))?,
             copy_all: copy_all(cores)?,
             fill: fill(sizes.filled.clamp(SMALL, LARGE))?,
-            gather: if sizes.row > 0 { Some(gather(sizes.row, sizes.table)?) } else { None },
+            gather: if (1..=LARGE).contains(&sizes.row) { Some(gather(sizes.row, sizes.table)?) } else { None },
             inflate: None,
             storage: None,
         })
@@ -155,17 +155,18 @@ fn copy_all(cores: usize) -> Result<Bandwidth> {
     Ok(Bandwidth { bytes_per_second: (cores * times * size) as f64 / slowest, buffer_bytes: size })
 }
 
-/// Rows in an order in which each is far from the one before.
+/// Copies rows of a table, each far from the one before, into batches.
 fn gather(row: usize, table: usize) -> Result<Gathering> {
     let rows = (table / row).clamp(1, (2 * LARGE / row).max(1));
-    // Lines are copied whole; after the last there is room.
+    let batch = (LARGE / row).clamp(1, ROWS);
+    // `copy_row` reads and writes up to a line beyond the last row.
     let from = vec![1u8; rows * row + LINE];
-    let mut to = vec![0u8; ROWS * row + LINE];
-    let batches = (PASS / (ROWS * row)).clamp(1, BATCHES);
+    let mut to = vec![0u8; batch * row + LINE];
+    let batches = (PASS / (batch * row)).clamp(1, BATCHES);
     let mut at = 0u64;
     let seconds = best(PASSES, || {
         for _ in 0..batches {
-            for i in 0..ROWS {
+            for i in 0..batch {
                 at = at.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let number = ((u128::from(at) * rows as u128) >> 64) as usize;
                 copy_row(&from[number * row..], &mut to[i * row..], row);
@@ -174,10 +175,10 @@ fn gather(row: usize, table: usize) -> Result<Gathering> {
         }
         Ok(())
     })?;
-    Ok(Gathering { rows_per_second: (ROWS * batches) as f64 / seconds, row_bytes: row, table_bytes: rows * row })
+    Ok(Gathering { rows_per_second: (batch * batches) as f64 / seconds, row_bytes: row, table_bytes: rows * row })
 }
 
-/// A row that begins both, behind which there is room for a line.
+/// Copies the first `row` bytes of `from` into `to`; both need `LINE` bytes more than that.
 fn copy_row(from: &[u8], to: &mut [u8], row: usize) {
     if row > SHORT {
         to[..row].copy_from_slice(&from[..row]);
@@ -189,7 +190,7 @@ fn copy_row(from: &[u8], to: &mut [u8], row: usize) {
     }
 }
 
-/// The processor time that threads got while all of them wanted it, over the time that passed.
+/// How many cores `cores` threads get that all compute at once.
 fn cores_had(cores: usize) -> Result<f64> {
     let spin = |turns: u64| {
         let mut x = 1u64;
@@ -218,7 +219,7 @@ fn cores_had(cores: usize) -> Result<f64> {
     Ok((cores as f64 * alone / longest).min(cores as f64))
 }
 
-/// What each of some threads says that begin at once.
+/// Runs `work` on `threads` threads at once, and gives what each returned.
 fn together(threads: usize, work: impl Fn() -> f64 + Send + Sync + 'static) -> Result<Vec<f64>> {
     let begun = move |_| work();
     let mut made = InOrder::start(threads, threads, Arc::new(AtomicBool::new(false)), begun)
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_limit_is_a_number_whatever_the_sizes_are() {
-        for (row, table) in [(0, 0), (1, 1), (46, 4600), (200, 100), (70_000, 1 << 40)] {
+        for (row, table) in [(0, 0), (1, 1), (46, 4600), (200, 100), (70_000, 1 << 40), (LARGE + 1, 1 << 40)] {
             let sizes = Sizes { copied: 1, filled: usize::MAX, row, table };
             let found = Machine::measure(2, &sizes).unwrap();
             assert!((0.0..=2.0).contains(&found.cores_had) && found.cores_had > 0.0, "{found:?}");
@@ -244,7 +245,8 @@ mod tests {
                 assert!(bandwidth.bytes_per_second.is_finite() && bandwidth.bytes_per_second > 0.0, "{found:?}");
             }
             assert_eq!((found.copy.buffer_bytes, found.fill.buffer_bytes), (SMALL, LARGE));
-            assert_eq!(found.gather.map(|gather| gather.row_bytes).unwrap_or_default(), row);
+            let gathered = if row > LARGE { 0 } else { row };
+            assert_eq!(found.gather.map(|gather| gather.row_bytes).unwrap_or_default(), gathered);
             assert!(found.gather.is_none_or(|g| g.rows_per_second > 0.0 && g.table_bytes <= 2 * LARGE), "{found:?}");
         }
     }

@@ -35,7 +35,7 @@ use target::Opened;
 /// Threads that had less than this share of the cores were on a busy machine.
 const BUSY: f64 = 0.85;
 
-/// How long a run is without a number of batches, and how often it looks what its threads got, in seconds.
+/// Seconds that a run lasts where no number of batches is given, and seconds between two looks at its threads.
 const SECONDS: f64 = 1.0;
 const LOOK: f64 = 0.05;
 
@@ -44,9 +44,9 @@ const LOOK: f64 = 0.05;
 pub struct BenchOptions {
     /// Batches taken in each run, the first not counted; absent: those of a second.
     pub batches: Option<u64>,
-    /// The numbers of threads to try; where there is none, 1, 2, 4, … up to the cores.
+    /// The numbers of threads to try; empty: 1, 2, 4, … up to the cores.
     pub threads: Vec<usize>,
-    /// Passes over the sample for what inflating and encoding alone take; the best counts.
+    /// How often inflating alone and encoding alone pass over the sample; the fastest pass counts.
     pub passes: usize,
 }
 
@@ -74,26 +74,27 @@ pub struct Run {
 pub struct Bench {
     /// What this machine can do.
     pub machine: Machine,
-    /// Each stage beside its limit, in flow order, of a run with the threads of the first whose stages count processor time.
+    /// Each stage and its limit, in flow order. They come from a run of their own, with the threads of the first run, in
+    /// which stages count processor time.
     pub stages: Vec<Stage>,
     /// One run for each number of threads.
     pub runs: Vec<Run>,
-    /// Microseconds a frame for inflating alone, on one thread; of what is compressed.
+    /// Microseconds a frame for inflating alone, on one thread; absent where nothing is compressed.
     pub inflate_us: Option<f64>,
-    /// Microseconds a frame for encoding alone, on one thread; of streams.
+    /// Microseconds a frame for encoding alone, on one thread; absent of packs.
     pub encode_us: Option<f64>,
-    /// Frames a second that these two alone would give on one thread; of streams.
+    /// Frames a second that these two alone would give on one thread; absent of packs.
     pub ceiling: Option<f64>,
     /// Frames a second of the first run over the ceiling, when that run has one thread.
     pub of_ceiling: Option<f64>,
-    /// Processor time a frame of inflating and encoding alone over that of the first run: what `of_ceiling` would be
-    /// if nothing else ran on the machine.
+    /// Processor time of a frame for inflating and encoding alone, over that of the first run: `of_ceiling` on a machine
+    /// where nothing else runs.
     pub of_ceiling_cpu: Option<f64>,
     /// Frames a second of the last run over those of the first.
     pub speedup: Option<f64>,
     /// Bytes of tensors a frame.
     pub bytes_per_frame: Option<f64>,
-    /// What batches lacked the longest in the first run, as it was measured; `trainer` where they were ready.
+    /// What batches of the first run waited for the longest; `trainer` where they were ready.
     pub bottleneck: String,
     /// The same in a sentence or two, with what would help.
     pub explains: String,
@@ -111,7 +112,7 @@ pub fn bench(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Bench> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // What is mapped is not dropped from memory: the files of a pack are read before it is open.
+    // The system keeps the pages of mapped files: the files of a pack are read before the pack is opened.
     let pieces = target.open()?.pieces();
     let mut storage = storage::measure(&pieces);
     let opened = target.open()?;
@@ -153,7 +154,7 @@ fn doubled(cores: usize) -> Vec<usize> {
     powers.take_while(|threads| *threads < cores).chain([cores]).collect()
 }
 
-/// A run by the clock, and what is said of it.
+/// Runs a loader, and says in words what limited it.
 fn run(opened: &Opened, threads: usize, options: &BenchOptions, stop: &AtomicBool) -> Result<(Run, String)> {
     let engine = opened.engine(threads)?;
     let watch = Watch::begin(&engine)?;
@@ -164,7 +165,7 @@ fn run(opened: &Opened, threads: usize, options: &BenchOptions, stop: &AtomicBoo
             first = Some(engine.metrics());
             watch.on();
         }
-        // Now and then, at the last batch that is wanted, and where none comes: the threads are still there.
+        // The threads are counted while they live: every `LOOK` seconds, at the last batch, and while no batch comes.
         let due = so_far.seconds >= looked + LOOK || Some(so_far.batches) == options.batches;
         if due || std::mem::replace(&mut given, so_far.batches) == so_far.batches {
             (last, looked) = (Threads::now(), so_far.seconds);
@@ -172,7 +173,7 @@ fn run(opened: &Opened, threads: usize, options: &BenchOptions, stop: &AtomicBoo
     });
     let queues = watch.end();
     let fed = fed?;
-    // Who waited for whom from the first batch on, as the bottleneck says, too.
+    // Waits from the first batch on, as `limited_by` counts them.
     let mut since = fed.metrics.waits.since(&first.unwrap_or_default().waits);
     since.limited_by.clear();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -186,7 +187,7 @@ fn taking(options: &BenchOptions) -> FeedOptions {
     FeedOptions { batches: options.batches, seconds, ..FeedOptions::default() }
 }
 
-/// A run whose stages count processor time, and each of them beside its limit.
+/// Runs a loader whose stages count processor time, and gives each stage with its limit.
 fn profiled(
     opened: &Opened,
     threads: usize,
@@ -235,7 +236,7 @@ fn summed(machine: Machine, (stages, explains): (Vec<Stage>, String), runs: Vec<
     }
 }
 
-/// What makes the figures less than they could be.
+/// Says what made the figures lower than this machine allows.
 fn warnings(machine: &Machine, runs: &[Run]) -> Vec<String> {
     let mut all = Vec::new();
     let (had, cores) = (machine.cores_had, machine.cores);

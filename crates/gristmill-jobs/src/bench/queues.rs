@@ -25,7 +25,7 @@ pub struct Depth {
     pub kind: &'static str,
     /// Items that may wait there.
     pub capacity: u64,
-    /// How often it was looked for.
+    /// How often the number of items was looked at.
     pub looks: u64,
     /// Items that waited, on average.
     pub mean: f64,
@@ -44,14 +44,14 @@ struct Board {
     seen: Mutex<Vec<(Depth, Vec<u64>)>>,
 }
 
-/// Who looks.
+/// The thread that looks at the queues of a loader.
 pub(super) struct Watch {
     board: Arc<Board>,
     scheduler: Scheduler,
 }
 
 impl Watch {
-    /// Begins to look once [`Watch::on`] was called.
+    /// Starts the thread; it counts from [`Watch::on`] on.
     ///
     /// Errors: the system has no more threads.
     pub(super) fn begin(engine: &Arc<dyn Engine>) -> Result<Self> {
@@ -71,12 +71,12 @@ impl Watch {
         Ok(Watch { board, scheduler })
     }
 
-    /// From here on it looks.
+    /// Starts to count.
     pub(super) fn on(&self) {
         self.board.on.store(true, Ordering::Relaxed);
     }
 
-    /// What was seen.
+    /// Ends the thread, and gives what it counted.
     pub(super) fn end(self) -> Vec<Depth> {
         self.board.over.store(true, Ordering::Relaxed);
         self.scheduler.stop();

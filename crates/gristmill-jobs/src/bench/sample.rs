@@ -27,7 +27,7 @@ const MAX_INFLATED: usize = 256 << 20;
 /// Rows encoded in one call, as a loader does.
 const ROWS: usize = 256;
 
-/// How many places a sample notes to read from, and at most how many bytes are read from each file that it does not open.
+/// Most places to read from that a sample notes, and most bytes that are read from each file that it does not open.
 const UNITS: usize = 2048;
 const MAX_READ: u64 = 4 << 20;
 

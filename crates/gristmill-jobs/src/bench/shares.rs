@@ -7,32 +7,32 @@ use serde::Serialize;
 use super::machine::Machine;
 use super::sample::Inflation;
 
-/// Bytes that come this much faster than reads of memory are of mapped files: they are copied, and no read is made.
+/// A stage that is this many times faster than reads from memory has its files mapped: it copies bytes and makes no read.
 const MAPPED: f64 = 1.25;
 
-/// What a stage takes for a position, beside the least that it could take here.
+/// What a stage takes for each position, and the least that it could take on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
     /// Its name in the configuration; `handoff` for what no stage counts.
     pub stage: String,
     /// What it does: `read`, `decode`, `pass`, `reservoir`, `gather`, `encode` or `handoff`.
     pub work: &'static str,
-    /// Microseconds that a position takes which passes it: of processor time; by the clock where the limit is `storage`.
+    /// Microseconds for each position that passes the stage: processor time, or the clock's where the limit is `storage`.
     pub us: f64,
-    /// Bytes that it moves for a position.
+    /// Bytes that the stage moves for each position.
     pub bytes: f64,
     /// What limits it: `storage`, `memory` (reading what memory keeps of files), `inflate`, `copy`, `fill`, `gather`, or
     /// `gather and fill`. None where nothing that is measured does.
     pub limit: Option<&'static str>,
-    /// Microseconds that the limit alone takes for a position.
+    /// Microseconds that the limit alone takes for each position.
     pub floor_us: Option<f64>,
     /// `floor_us` over `us`: 1 is as fast as this machine does it.
     pub share: Option<f64>,
-    /// It in a sentence.
+    /// All of this in a sentence.
     pub says: String,
 }
 
-/// Sizes of what passes through.
+/// Sizes of what passes through a loader.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shape {
     /// Bytes of a record, as stages hand it on.
@@ -62,13 +62,13 @@ pub(super) struct Measured<'a> {
     pub(super) from_disk: u64,
 }
 
-/// A limit, and what it takes for a position.
+/// A limit, and the microseconds that it takes for each position.
 type Floor = Option<(&'static str, f64)>;
 
-/// Every stage of a run that does something for each position, in flow order, then the rest.
+/// The stages of a run that handle positions, in flow order, each with its limit; then what no stage counts.
 pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Vec<Stage> {
     let all = &run.last.stages;
-    // What went into the steps after the unpackers of an output.
+    // Frames that the unpackers of the current output handed on so far.
     let (mut entered, mut found) = (0, Vec::new());
     for (at, stage) in all.iter().enumerate() {
         let Some(work) = work(stage) else { continue };
@@ -88,7 +88,7 @@ pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Ve
         }
         let each = |total: u64| total as f64 / frames as f64;
         let decoded = unpacked.map_or(1.0, |unpacker| each(count(unpacker, "frames_decoded")));
-        // A disk is a matter of the clock: who waits for it takes no processor time.
+        // A thread that waits for a disk takes no processor time: the clock says how long a read takes.
         let clock = run.clock_us.filter(|_| work == "read" && 2 * run.from_disk >= count(stage, "stored_bytes"));
         let us = clock.unwrap_or(each(busy(stage)) / 1e3);
         let bytes = match work {
@@ -109,7 +109,7 @@ pub(super) fn stages(run: &Measured<'_>, machine: &Machine, shape: &Shape) -> Ve
     found
 }
 
-/// What a stage does that counts what it takes.
+/// The kind of work of a stage; none of a stage that counts no busy time.
 fn work(stage: &StageMetrics) -> Option<&'static str> {
     stage.count("busy_ns")?;
     Some(match stage.kind {
@@ -130,12 +130,12 @@ fn busy(stage: &StageMetrics) -> u64 {
     count(stage, "busy_ns")
 }
 
-/// How fast what is decoded inflates, where it is compressed.
+/// How fast the decoder inflates; none where it does not.
 fn inflated(machine: &Machine, shape: &Shape) -> Option<Inflation> {
     machine.inflate.filter(|_| !shape.whole)
 }
 
-/// What the limit of a kind of work takes for this number of bytes.
+/// The limit of a kind of work, and the microseconds that it takes for this number of bytes.
 fn floor(work: &str, bytes: f64, from_disk: bool, machine: &Machine, shape: &Shape) -> Floor {
     let at = |rate: f64| bytes * 1e6 / rate;
     let copied = ("copy", at(machine.copy.bytes_per_second));
@@ -198,7 +198,7 @@ fn of(stage: &str, work: &'static str, us: f64, bytes: f64, floor: Floor) -> Sta
     Stage { stage: stage.to_owned(), work, us, bytes, limit, floor_us, share, says }
 }
 
-/// What the process took between the first and the last batch that no stage counts.
+/// Processor time of the process, between the first and the last batch, that no stage counts.
 fn rest(run: &Measured<'_>) -> Option<Stage> {
     let all = run.cpu_us?;
     let before = |name: &str| run.first.stages.iter().find(|stage| stage.name == name);

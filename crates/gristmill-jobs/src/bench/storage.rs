@@ -17,11 +17,11 @@ use crate::meter::Meter;
 const BYTES: u64 = 64 << 20;
 const SECONDS: f64 = 0.5;
 
-/// Readings from memory, of which the best counts, and files that are kept open for them.
+/// Passes over files in memory, of which the fastest counts, and most files that stay open for them.
 const AGAIN: usize = 3;
 const OPEN: usize = 256;
 
-/// Places of which the system says whether memory keeps them.
+/// Places at which the system is asked whether memory keeps the file.
 const PROBES: usize = 64;
 
 /// A place to read from.

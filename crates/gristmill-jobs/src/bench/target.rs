@@ -23,10 +23,10 @@ use super::storage::Unit;
 const PIECE: u64 = 4096;
 const PIECES: u64 = 1024;
 
-/// Batches that a loader has under way, about: those that wait, and those that are made.
+/// About how many batches a loader holds at once: those that wait, and those that it makes.
 const UNDER_WAY: usize = 6;
 
-/// What is fed.
+/// What to measure.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// A stream.
@@ -35,14 +35,14 @@ pub enum Target {
     Rows(PathBuf, Box<IndexConfig>),
 }
 
-/// It, open.
+/// A target whose data are open.
 pub(super) enum Opened {
     Stream { config: Box<DataLoaderConfig>, encoder: Arc<dyn Encoder>, folders: Vec<PathBuf> },
     Rows { input: IndexInput, config: Box<IndexConfig>, pack: Selection },
 }
 
 impl Target {
-    /// Opens what there is to open.
+    /// Opens the data.
     ///
     /// Errors: as the opening of a pack; `Config` for what cannot be fed.
     pub(super) fn open(&self) -> Result<Opened> {
@@ -86,7 +86,7 @@ fn of_rows() -> Result<&'static dyn Kind> {
 }
 
 impl Opened {
-    /// A loader of it with this many threads.
+    /// Makes a loader with this many threads.
     ///
     /// Errors: as its making.
     pub(super) fn engine(&self, threads: usize) -> Result<Arc<dyn Engine>> {
@@ -101,7 +101,7 @@ impl Opened {
         })
     }
 
-    /// Sizes of what passes through a loader of it, and of where that is copied to.
+    /// Sizes of what passes through a loader, and of the buffers that it copies to.
     pub(super) fn sizes(&self, engine: &dyn Engine) -> (Shape, Sizes) {
         let (tensors, batch) = engine.outputs().first().map_or((0, 0), |output| {
             let bytes: usize = output.tensors.iter().map(|tensor| tensor.row_bytes()).sum();

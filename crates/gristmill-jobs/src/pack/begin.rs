@@ -125,14 +125,22 @@ pub(super) fn part<G: Games>(options: &PackOptions, games: G, progress: &mut dyn
     }
 }
 
-/// Makes the pack of shares, over what is in the output; none where `is_done` says, once no other process can publish, that it is
-/// there. `noting` gets the manifest before it is published.
+/// What a commit of shares asks and writes while it makes its pack.
+pub(super) trait Commit {
+    /// Whether another process published this pack; asked once no other process can.
+    fn is_published(&self) -> Result<bool>;
+
+    /// Notes the manifest, before it is published.
+    fn note(&self, manifest: &Path) -> Result<()>;
+}
+
+/// Makes the pack of shares, over what is in the output; none where it is published already.
 ///
-/// Errors: as [`pack`]; those of `is_done` and `noting`.
+/// Errors: as [`pack`]; those of `commit`.
 pub(super) fn join<G: Games>(
     options: &PackOptions,
     games: G,
-    (is_done, noting): (&dyn Fn() -> Result<bool>, &dyn Fn(&Path) -> Result<()>),
+    commit: &dyn Commit,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Packed>> {
     fits::<G::Layout>(options)?;
@@ -140,11 +148,11 @@ pub(super) fn join<G: Games>(
     let Start::Fresh(staging) = choose::<G::Layout>(options)? else {
         return refuse(options, "an interrupted job is here");
     };
-    match is_done() {
+    match commit.is_published() {
         Ok(false) => {}
-        is_done => {
+        published => {
             staging.discard()?;
-            return is_done.map(|_| None);
+            return published.map(|_| None);
         }
     }
     let mut making = games.begin(options, Start::Fresh(staging))?;
@@ -154,7 +162,7 @@ pub(super) fn join<G: Games>(
         return nothing_taken(options, staging, &skipped);
     }
     let (staging, packed) = making.complete()?;
-    noting(&staging.path(MANIFEST))?;
+    commit.note(&staging.path(MANIFEST))?;
     publish_over::<G::Layout>(&options.output, staging, false)?;
     Ok(Some(Packed { pack, games: found, ..packed }))
 }

@@ -1,5 +1,5 @@
-//! The shares of a job of packing -> the pack that one process would have made, byte for byte: what they took goes in their order
-//! through the same hands. Refuses where one is missing or of another kind; publishes the pack as every job does, whole.
+//! The shares of a job of packing -> the pack that one process would have made, byte for byte: the same code gets their games, in
+//! their order. Refuses a missing share and one of another kind; publishes the pack whole, as every job does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -202,15 +202,29 @@ fn joined(
         stop: options.stop.clone(),
         ..PackOptions::from_json(&recorded)?
     };
-    let is_done = || match folder.plan()? {
-        Some(now) if now == *plan => is_published(folder, options),
-        _ => Err(already(options)),
-    };
-    let noting = |manifest: &Path| folder.note_commit(xxh3_128(&read(manifest, MOST)?.unwrap_or_default()));
+    let commit = Committing { options, folder, plan };
     match parts.iter().find_map(|part| part.pack.as_deref()) {
-        Some(first) if chunks::is_pack(first)? => {
-            begin::join(making, ChunkParts::boxed(parts)?, (&is_done, &noting), progress)
+        Some(first) if chunks::is_pack(first)? => begin::join(making, ChunkParts::boxed(parts)?, &commit, progress),
+        _ => begin::join(making, RowParts(parts), &commit, progress),
+    }
+}
+
+/// A commit whose pack is being made.
+struct Committing<'a> {
+    options: &'a CommitOptions,
+    folder: &'a Folder,
+    plan: &'a Plan,
+}
+
+impl begin::Commit for Committing<'_> {
+    fn is_published(&self) -> Result<bool> {
+        match self.folder.plan()? {
+            Some(now) if now == *self.plan => is_published(self.folder, self.options),
+            _ => Err(already(self.options)),
         }
-        _ => begin::join(making, RowParts(parts), (&is_done, &noting), progress),
+    }
+
+    fn note(&self, manifest: &Path) -> Result<()> {
+        self.folder.note_commit(xxh3_128(&read(manifest, MOST)?.unwrap_or_default()))
     }
 }

@@ -23,16 +23,16 @@ impl Counter {
     }
 }
 
-/// Whether loads count the processor time of threads.
+/// Whether every [`Load`] counts processor time.
 static PROFILED: AtomicBool = AtomicBool::new(false);
 
-/// While it lives, every [`Load`] of this process counts the processor time of the thread that works, and not the clock's: what a
-/// thread waits for a core or a disk is left out then. It costs a call of the system at each end, and is for benchmarks.
+/// While one lives, every [`Load`] of this process counts processor time and not the clock's, so that waits for a core or a disk
+/// are left out. Each measurement then costs two calls of the system: for benchmarks only.
 #[derive(Debug)]
 pub struct Profile(());
 
 impl Profile {
-    /// From here on.
+    /// Switches the loads to processor time.
     pub fn begin() -> Self {
         PROFILED.store(true, Ordering::Relaxed);
         Profile(())
@@ -57,7 +57,7 @@ fn thread_time() -> Duration {
 pub struct Load(Counter);
 
 impl Load {
-    /// Runs `work` and counts the time it took; its processor time, where there is a [`Profile`].
+    /// Runs `work` and counts the time it took; only its processor time while a [`Profile`] lives.
     pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
         if !PROFILED.load(Ordering::Relaxed) {
             return self.lasting(work);
@@ -68,7 +68,7 @@ impl Load {
         result
     }
 
-    /// Runs `work` and counts the time of the clock, whatever it was spent with.
+    /// Runs `work` and counts the clock's time, also while a [`Profile`] lives.
     pub fn lasting<R>(&self, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
