@@ -78,7 +78,7 @@ pub struct Fed {
     pub ended: Ended,
 }
 
-/// How long to wait for a batch before `stop` is looked at.
+/// How long to wait for a batch before reading `stop` again.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Batches that are taken at least, however long that takes.

@@ -15,7 +15,10 @@ from gristmill.options.arguments import named
 
 @dataclass(frozen=True)
 class ShareStatus:
-    """A share, and how it stands: `noted` is seconds since the process that makes it said that it lives; `why` it failed."""
+    """A share and its state.
+
+    `noted` is the seconds since the process that makes it last said that it lives, `why` the reason why it failed.
+    """
 
     share: str
     state: Literal["done", "running", "failed", "missing"]

@@ -25,7 +25,7 @@ pub struct Depth {
     pub kind: &'static str,
     /// Items that may wait there.
     pub capacity: u64,
-    /// How often the number of items was looked at.
+    /// How often the number of items was counted.
     pub looks: u64,
     /// Items that waited, on average.
     pub mean: f64,

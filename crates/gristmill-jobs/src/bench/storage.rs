@@ -21,7 +21,7 @@ const SECONDS: f64 = 0.5;
 const AGAIN: usize = 3;
 const OPEN: usize = 256;
 
-/// Places at which the system is asked whether memory keeps the file.
+/// Places of which the system says whether memory has the file there.
 const PROBES: usize = 64;
 
 /// A place to read from.
