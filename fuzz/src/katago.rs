@@ -33,7 +33,7 @@ pub fn katago(data: &[u8]) {
         let mut packed = Vec::new();
         pack(&chunk, &mut packed).expect("rows that were read");
         let packed = PackedRows::new(&packed).expect("rows that were packed");
-        assert!(packed.records == chunk.records() && packed.form().expect("its own") == *shard.form());
+        assert!(packed.records() == chunk.records() && packed.form().expect("its own") == *shard.form());
         for bits in 0..8 {
             let row = Row { record: chunk.record(0), provenance: Provenance::default(), bits, sparse: None };
             for encoder in [&same, &draws] {

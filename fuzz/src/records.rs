@@ -14,7 +14,7 @@ pub fn records(data: &[u8]) {
         assert!(schema.values(&records, "").expect("no facts").len() == schema.names().count());
     }
     if let Ok(game) = PackedGame::new(data) {
-        let _ = game.parse().and_then(|schema| schema.facts(game.facts).map(drop));
+        let _ = game.parse().and_then(|schema| schema.facts(game.facts()).map(drop));
     }
     let Ok(file) = RecordFile::open("fuzz.records", data) else { return };
     let (mut stored, mut chunk, mut again) = (Vec::new(), Chunk::default(), log::begin(file.schema()));
@@ -33,7 +33,7 @@ pub fn records(data: &[u8]) {
         let mut packed = Vec::new();
         pack(&chunk, &mut packed).expect("a game that was read");
         let game = PackedGame::new(&packed).expect("a game that was packed");
-        assert!(game.records == chunk.records() && game.facts == facts && game.frames == chunk.frames);
+        assert!(game.records() == chunk.records() && game.facts() == facts && game.frames() == chunk.frames);
     }
     let torn = file.torn(data).expect("bytes in memory");
     assert!(torn.is_none_or(|at| at <= data.len() as u64));

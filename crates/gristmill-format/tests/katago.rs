@@ -3,10 +3,11 @@
 
 use gristmill_format::Kind;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
+use gristmill_format::container::described::{FIXED, FORM};
 use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::katago::form::{GLOBALS, LEAST_EDGE, MEMBERS, MOST_EDGE, MOST_MEMBERS, PLANES, POLICY, VALUES};
-use gristmill_format::katago::pack::{CODEC, FIXED, FORM, PackedRows, pack};
+use gristmill_format::katago::pack::{CODEC, PackedRows, pack};
 use gristmill_format::katago::shard::{TOGETHER, together};
 use gristmill_format::katago::turn::Turns;
 use gristmill_format::katago::{RowEncoder, Shard, is_shard};

@@ -3,7 +3,8 @@
 
 use gristmill_format::Kind;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
-use gristmill_format::records::pack::{self, CODEC, FORM, PackedGame, pack};
+use gristmill_format::container::described::{FIXED, FORM};
+use gristmill_format::records::pack::{CODEC, PackedGame, pack};
 use gristmill_format::records::{RecordFile, Schema, log};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
@@ -69,7 +70,10 @@ fn golden_bytes() {
     pack(&decoded(&file).0[0], &mut packed).unwrap();
     assert_eq!(packed[..16], [FORM, 0, 0, 0, 2, 0, 0, 0, SCHEMA.len() as u8, 0, 0, 0, 12, 0, 0, 0]);
     let game = PackedGame::new(&packed).unwrap();
-    assert_eq!((game.frames, game.schema, game.facts, game.records), (2, SCHEMA, "[\"player 0\"]", &games()[0][..]));
+    assert_eq!(
+        (game.frames(), game.schema(), game.facts(), game.records()),
+        (2, SCHEMA, "[\"player 0\"]", &games()[0][..])
+    );
 }
 
 #[test]
@@ -81,10 +85,7 @@ fn the_page_has_every_number_and_name() {
     for name in ["`layout`", "`identity`", "`columns`", "`facts`", "`first`", "`mean`", "`real`", "`draw`"] {
         assert!(page.contains(name), "{name}");
     }
-    assert_eq!(
-        (log::FIXED, log::ENTRY, pack::FIXED, log::MAGIC, CODEC),
-        (24, 16, 16, *b"GMRECS\0\x01", *b"records\x01")
-    );
+    assert_eq!((log::FIXED, log::ENTRY, FIXED, log::MAGIC, CODEC), (24, 16, 16, *b"GMRECS\0\x01", *b"records\x01"));
     assert_eq!((log::MOST_GAME, gristmill_format::records::schema::MOST_TEXT), (1 << 30, 1 << 20));
 }
 

@@ -207,7 +207,7 @@ impl Selection {
             else {
                 return Ok(None);
             };
-            Ok(Some(PackedGame::new(pack.stored(0)?)?.schema.to_owned()))
+            Ok(Some(PackedGame::new(pack.stored(0)?)?.schema().to_owned()))
         })
     }
 

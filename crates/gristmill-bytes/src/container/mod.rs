@@ -1,7 +1,9 @@
-//! How bytes are boxed (blocks, chunk files, gzip, marks, npy, npz, packed chunks, pickle, sums, tar, zstd): knows no game.
+//! How bytes are boxed (blocks, chunk files, described records, gzip, marks, npy, npz, packed chunks, pickle, sums, tar, zstd):
+//! knows no game.
 
 pub mod blocks;
 pub mod chunks;
+pub mod described;
 pub mod gzip;
 pub mod gzip_stream;
 pub mod marks;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use gristmill_bytes::container::chunks::Codec;
-use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
+use gristmill_bytes::container::described::{Described, FIXED};
+use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree};
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::Layout;
 use gristmill_bytes::source::Chunk;
@@ -19,14 +20,11 @@ pub const CODEC: Codec = *b"katago\0\x01";
 /// How sources call chunk files of rows.
 pub const PACKED: &str = "katago.chunks";
 
-/// The form that is written, and the only one that is read.
-pub const FORM: u8 = 1;
-
-/// Bytes before the layout.
-pub const FIXED: usize = 16;
-
 /// Most bytes of the text of a layout.
 const MOST_TEXT: usize = 16 << 10;
+
+/// The form of the rows of the chunk that was read last.
+pub type Last = gristmill_bytes::container::described::Last<Form>;
 
 /// A chunk file of rows.
 pub type PackedShards = PackedFile<KataGo>;
@@ -37,65 +35,55 @@ pub struct KataGo;
 
 /// A packed chunk.
 #[derive(Debug, Clone, Copy)]
-pub struct PackedRows<'a> {
-    /// How many rows it has, at least one.
-    pub frames: usize,
-    /// Their layout, as NumPy writes it.
-    pub descr: &'a str,
-    /// The rows, back to back.
-    pub records: &'a [u8],
-}
+pub struct PackedRows<'a>(Described<'a>);
 
 impl<'a> PackedRows<'a> {
     /// Looks at a packed chunk.
     ///
-    /// Errors, with the byte: `Truncated`, `UnknownVersion`, `Corrupt`, `TooLarge`.
+    /// Errors: as [`Described::new`].
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        let cut = || Error::new(Kind::Truncated, format!("a packed chunk of {} bytes", bytes.len())).at_byte(0);
-        let (fixed, rest) = bytes.split_first_chunk::<FIXED>().ok_or_else(cut)?;
-        if fixed[0] != FORM {
-            let detail = format!("a packed chunk of form {}, expected {FORM}; a newer gristmill wrote it", fixed[0]);
-            return Err(Error::new(Kind::UnknownVersion, detail).at_byte(0));
-        }
-        let word = |at: usize| fixed[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word)) as usize;
-        let (frames, text) = (word(4), word(8));
-        if text > MOST_TEXT {
-            return Err(
-                Error::new(Kind::TooLarge, format!("a layout of {text} bytes; the bound is {MOST_TEXT}")).at_byte(8)
-            );
-        }
-        let (descr, records) = rest.split_at_checked(text).ok_or_else(cut)?;
-        let descr = std::str::from_utf8(descr)
-            .map_err(|_| Error::new(Kind::Corrupt, "a layout that is no text").at_byte(FIXED as u64))?;
-        if frames == 0 || records.is_empty() || !records.len().is_multiple_of(frames) {
-            return Err(Error::new(Kind::Corrupt, format!("{} bytes of {frames} rows", records.len())).at_byte(4));
-        }
-        Ok(PackedRows { frames, descr, records })
+        Described::new(bytes, [MOST_TEXT, 0]).map(PackedRows)
+    }
+
+    /// How many rows it has, at least one.
+    pub fn frames(&self) -> usize {
+        self.0.frames
+    }
+
+    /// Their layout, as NumPy writes it.
+    pub fn descr(&self) -> &'a str {
+        self.0.texts[0]
+    }
+
+    /// The rows, back to back.
+    pub fn records(&self) -> &'a [u8] {
+        self.0.records
     }
 
     /// What its rows are.
     ///
     /// Errors: as [`Layout::parse_descr`] and [`Form::of`]; `Corrupt` where the rows have another size.
     pub fn form(&self) -> Result<Form> {
-        let form = form(self.descr)?;
-        self.sized(&form)?;
+        let form = form(self.descr())?;
+        self.0.sized(form.layout().size())?;
         Ok(form)
     }
 
-    fn sized(&self, form: &Form) -> Result<()> {
-        let (found, size) = (self.records.len() / self.frames, form.layout().size());
-        if found == size {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Corrupt, format!("rows of {found} bytes, the layout has {size}")).at_byte(4))
+    /// The same, out of `last` where its text says the same.
+    ///
+    /// Errors: as [`PackedRows::form`].
+    pub fn form_of(&self, last: &mut Last) -> Result<Arc<Form>> {
+        let form = last.of(self.descr(), form)?;
+        self.0.sized(form.layout().size())?;
+        Ok(form)
     }
 
     /// Checks every row.
     ///
-    /// Errors: as [`check`], with the frame.
+    /// Errors: as [`check`], with the frame; `Corrupt` where the rows have another size.
     pub fn check(&self, form: &Form) -> Result<()> {
-        self.sized(form)?;
-        let mut records = self.records.chunks_exact(form.layout().size()).enumerate();
+        self.0.sized(form.layout().size())?;
+        let mut records = self.0.records.chunks_exact(form.layout().size()).enumerate();
         records.try_for_each(|(frame, record)| check(form, record).map_err(|e| e.in_frame(frame)))
     }
 }
@@ -111,36 +99,7 @@ fn form(descr: &str) -> Result<Form> {
 /// Errors: `Missing` for a chunk without a layout; `TooLarge`.
 pub fn pack(chunk: &Chunk, out: &mut Vec<u8>) -> Result<()> {
     let layout = chunk.layout.as_ref().ok_or_else(|| Error::new(Kind::Missing, "rows without a layout"))?;
-    let descr = layout.to_descr();
-    let lengths = [chunk.frames, descr.len(), 0].map(u32::try_from);
-    out.extend_from_slice(&[FORM, 0, 0, 0]);
-    for length in lengths {
-        let length = length.map_err(|_| Error::new(Kind::TooLarge, "more than 32 bits count"))?;
-        out.extend_from_slice(&length.to_le_bytes());
-    }
-    out.extend_from_slice(descr.as_bytes());
-    out.extend_from_slice(chunk.records());
-    Ok(())
-}
-
-/// The form of the chunk that was read last: most chunks say the same as the one before, which is not parsed again.
-#[derive(Debug, Default)]
-pub struct Last(Option<(String, Arc<Form>)>);
-
-impl Last {
-    /// The form that this text says.
-    ///
-    /// Errors: as [`PackedRows::form`].
-    pub fn of(&mut self, descr: &str) -> Result<Arc<Form>> {
-        match &self.0 {
-            Some((last, form)) if last == descr => Ok(Arc::clone(form)),
-            _ => {
-                let form = Arc::new(form(descr)?);
-                self.0 = Some((descr.to_owned(), Arc::clone(&form)));
-                Ok(form)
-            }
-        }
-    }
+    Described { frames: chunk.frames, texts: [&layout.to_descr(), ""], records: chunk.records() }.write(out)
 }
 
 impl Packing for KataGo {
@@ -151,24 +110,11 @@ impl Packing for KataGo {
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
         let packed = PackedRows::new(bytes)?;
-        agree(packed.frames, frames)?;
-        let form = out.kept.tool::<Last>().of(packed.descr)?;
+        agree(packed.0.frames, frames)?;
+        let form = packed.form_of(out.kept.tool::<Last>())?;
         packed.check(&form)?;
-        let size = form.layout().size();
-        let many = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };
-        let room = check_room(many, size, max)?;
-        out.bytes.reserve_exact(room);
-        match wanted {
-            Wanted::All | Wanted::Judged => out.bytes.extend_from_slice(packed.records),
-            Wanted::Rows(rows) => {
-                for row in rows {
-                    let record = packed.records.chunks_exact(size).nth(*row as usize);
-                    let missing = || Error::new(Kind::Missing, format!("frame {row} of {frames}"));
-                    out.bytes.extend_from_slice(record.ok_or_else(missing)?);
-                }
-            }
-        }
-        (out.layout, out.frames) = (Some(Arc::clone(form.layout())), many);
+        packed.0.copy(wanted, max, out)?;
+        out.layout = Some(Arc::clone(form.layout()));
         Ok(())
     }
 }

@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 use gristmill_format::bullet::board::{BYTES, check_all};
 use gristmill_format::bullet::{Board, BoardEncoder, KIND, layout};
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::container::packed::agree;
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::{Encoding, Kind, of_tensors};
+use super::{Encoding, Kind, of_tensors, plain};
 use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
@@ -122,10 +123,7 @@ impl Codec for Bullet {
     }
 
     fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        for (row, record) in rows.iter().zip(out.chunks_exact_mut(BYTES)) {
-            record.copy_from_slice(&board(pack, *row)?.0);
-        }
-        Ok(())
+        plain::gather(pack, rows, out, records)
     }
 
     fn encode(
@@ -135,30 +133,15 @@ impl Codec for Bullet {
         picks: &[Pick],
         out: &mut [&mut [u8]],
     ) -> FormatResult<()> {
-        let found: Vec<_> = picks.iter().map(|pick| board(pack, pick.row)).collect::<FormatResult<_>>()?;
-        let row = |((record, provenance), pick): (&([u8; BYTES], Provenance), &Pick)| (*record, *provenance, pick.bits);
-        let rows: Vec<_> = found.iter().zip(picks).map(row).collect();
-        let rows: Vec<Row<'_>> = rows
-            .iter()
-            .map(|(record, provenance, bits)| Row { record, provenance: *provenance, bits: *bits, sparse: None })
-            .collect();
-        encoder.encode(&rows, out)
+        plain::encode(pack, encoder, picks, out, records)
     }
 }
 
-/// A board of a pack, and where it is: file, chunk there, frame.
-fn board(pack: &ChunkPack, row: u64) -> FormatResult<([u8; BYTES], Provenance)> {
-    let missing = || FormatError::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
-    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
-    let file = &pack.files[number];
-    let read = || {
-        let (bytes, known) = file.stored(chunk)?;
-        if !known {
-            check_all(bytes, 0)?;
-            file.pass(chunk);
-        }
-        bytes.as_chunks().0.get(frame as usize).copied().ok_or_else(missing)
-    };
-    let record = read().map_err(|e| file.named(chunk, e))?;
-    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+/// The records of a chunk: all of it.
+fn records<'a>(_: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+    if let Some(frames) = frames {
+        check_all(bytes, 0)?;
+        agree(bytes.len() / BYTES, frames)?;
+    }
+    Ok(bytes)
 }

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::container::packed::agree;
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::encode::Encoder;
 use gristmill_format::katago::form::{GLOBALS, PLANES};
 use gristmill_format::katago::pack::{Last, PackedRows, pack};
 use gristmill_format::katago::row::board;
-use gristmill_format::katago::{Form, KIND, RowEncoder};
+use gristmill_format::katago::{KIND, RowEncoder};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
@@ -21,7 +21,7 @@ use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::{Encoding, Held, Kind, of_tensors};
+use super::{Encoding, Held, Kind, of_tensors, plain};
 use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
@@ -98,7 +98,7 @@ impl Codec for KataGo {
     }
 
     fn agree(&self, first: &[u8], other: &[u8]) -> FormatResult<()> {
-        let (first, other) = (PackedRows::new(first)?.descr, PackedRows::new(other)?.descr);
+        let (first, other) = (PackedRows::new(first)?.descr(), PackedRows::new(other)?.descr());
         if first == other {
             return Ok(());
         }
@@ -128,10 +128,10 @@ impl Codec for KataGo {
             let named = |e: FormatError| file.named(chunk, e);
             let packed = PackedRows::new(file.game(chunk)?).map_err(named)?;
             let (form, mut hash) = (packed.form().map_err(named)?, Xxh3::new());
-            for record in packed.records.chunks_exact(form.layout().size()) {
+            for record in packed.records().chunks_exact(form.layout().size()) {
                 [PLANES, GLOBALS].iter().for_each(|member| hash.update(form.bytes(member, record)));
             }
-            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(packed.records) })
+            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(packed.records()) })
         };
         games.map(content).collect()
     }
@@ -146,10 +146,7 @@ impl Codec for KataGo {
     }
 
     fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        for (row, out) in rows.iter().zip(out.chunks_exact_mut(pack.layout().size())) {
-            out.copy_from_slice(record(pack, *row)?.0);
-        }
-        Ok(())
+        plain::gather(pack, rows, out, records)
     }
 
     fn encode(
@@ -159,35 +156,21 @@ impl Codec for KataGo {
         picks: &[Pick],
         out: &mut [&mut [u8]],
     ) -> FormatResult<()> {
-        let row = |pick: &Pick| {
-            let (record, provenance) = record(pack, pick.row)?;
-            Ok(Row { record, provenance, bits: pick.bits, sparse: None })
-        };
-        let rows: Vec<Row<'_>> = picks.iter().map(row).collect::<FormatResult<_>>()?;
-        encoder.encode(&rows, out)
+        plain::encode(pack, encoder, picks, out, records)
     }
 }
 
-/// A record of a pack, and where it is: file, chunk there, frame. Its chunk is checked when the first of its records is wanted.
-fn record(pack: &ChunkPack, row: u64) -> FormatResult<(&[u8], Provenance)> {
-    let missing = || FormatError::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
-    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
-    let (file, size) = (&pack.files[number], pack.layout().size());
-    let read = || {
-        let (bytes, known) = file.stored(chunk)?;
-        let packed = PackedRows::new(bytes)?;
-        if !known {
-            agree(packed.frames, file.index().frames(chunk) as usize)?;
-            let form: Arc<Form> = pack.with_tools(|tools| tools.tool::<Last>().of(packed.descr))?;
-            if **form.layout() != *pack.layout() {
-                let detail = format!("rows of {} in a pack of {}", packed.descr, pack.layout().to_descr());
-                return Err(FormatError::new(Cause::WrongSize, detail));
-            }
-            packed.check(&form)?;
-            file.pass(chunk);
+/// The records of a chunk.
+fn records<'a>(pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+    let packed = PackedRows::new(bytes)?;
+    if let Some(frames) = frames {
+        agree(packed.frames(), frames)?;
+        let form = pack.with_tools(|tools| packed.form_of(tools.tool::<Last>()))?;
+        if **form.layout() != *pack.layout() {
+            let detail = format!("rows of {} in a pack of {}", packed.descr(), pack.layout().to_descr());
+            return Err(FormatError::new(Cause::WrongSize, detail));
         }
-        packed.records.chunks_exact(size).nth(frame as usize).ok_or_else(missing)
-    };
-    let record = read().map_err(|e| file.named(chunk, e))?;
-    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+        packed.check(&form)?;
+    }
+    Ok(packed.records())
 }

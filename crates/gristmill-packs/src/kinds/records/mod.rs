@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::container::packed::agree;
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::records::KIND;
 use gristmill_format::records::pack::{Last, PackedGame, pack};
@@ -17,7 +17,7 @@ use gristmill_runtime::table::{FrameTable, Pick};
 use gristmill_stages::config::EncoderConfig;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Held, Kind};
+use super::{Held, Kind, plain};
 use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
@@ -87,7 +87,7 @@ impl Codec for Records {
 
     fn agree(&self, first: &[u8], other: &[u8]) -> Result<()> {
         let (first, other) = (PackedGame::new(first)?, PackedGame::new(other)?);
-        if first.schema == other.schema { Ok(()) } else { first.parse()?.agree(&other.parse()?) }
+        if first.schema() == other.schema() { Ok(()) } else { first.parse()?.agree(&other.parse()?) }
     }
 
     fn layout(&self, first: &dyn Fn() -> Result<Vec<u8>>) -> Result<Arc<Layout>> {
@@ -100,7 +100,7 @@ impl Codec for Records {
             let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
             let packed = PackedGame::new(file.game(chunk)?).map_err(|e| file.named(chunk, e))?;
             let schema = packed.parse().map_err(|e| file.named(chunk, e))?;
-            Ok(Content { game, key: schema.key(packed.records), image: 0, records: xxh3_128(packed.records) })
+            Ok(Content { game, key: schema.key(packed.records()), image: 0, records: xxh3_128(packed.records()) })
         };
         games.map(content).collect()
     }
@@ -116,43 +116,24 @@ impl Codec for Records {
     }
 
     fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
-        let size = pack.layout().size();
-        for (row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
-            out.copy_from_slice(record(pack, *row)?.0);
-        }
-        Ok(())
+        plain::gather(pack, rows, out, records)
     }
 
     fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
-        let row = |pick: &Pick| {
-            let (record, provenance) = record(pack, pick.row)?;
-            Ok(Row { record, provenance, bits: pick.bits, sparse: None })
-        };
-        let rows: Vec<Row<'_>> = picks.iter().map(row).collect::<Result<_>>()?;
-        encoder.encode(&rows, out)
+        plain::encode(pack, encoder, picks, out, records)
     }
 }
 
-/// A record of a pack, and where it is: file, chunk there, frame. Its game is checked when the first of its records is wanted.
-fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
-    let missing = || Error::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
-    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
-    let (file, size) = (&pack.files[number], pack.layout().size());
-    let read = || {
-        let (bytes, known) = file.stored(chunk)?;
-        let game = PackedGame::new(bytes)?;
-        if !known {
-            agree(game.frames, file.index().frames(chunk) as usize)?;
-            let schema = pack.with_tools(|tools| tools.tool::<Last>().of(game.schema))?;
-            if **schema.layout() != *pack.layout() || game.records.len() != game.frames * size {
-                let (one, all) = (schema.layout().to_descr(), pack.layout().to_descr());
-                let detail = format!("{} bytes of records of {one} in a pack of {all}", game.records.len());
-                return Err(Error::new(Cause::WrongSize, detail));
-            }
-            file.pass(chunk);
+/// The records of a game.
+fn records<'a>(pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> Result<&'a [u8]> {
+    let game = PackedGame::new(bytes)?;
+    if let Some(frames) = frames {
+        agree(game.frames(), frames)?;
+        let schema = pack.with_tools(|tools| game.parse_with(tools.tool::<Last>()))?;
+        if **schema.layout() != *pack.layout() {
+            let detail = format!("records of {} in a pack of {}", schema.layout().to_descr(), pack.layout().to_descr());
+            return Err(Error::new(Cause::WrongSize, detail));
         }
-        game.records.chunks_exact(size).nth(frame as usize).ok_or_else(missing)
-    };
-    let record = read().map_err(|e| file.named(chunk, e))?;
-    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+    }
+    Ok(game.records())
 }
