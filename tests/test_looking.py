@@ -52,6 +52,8 @@ def test_stats_and_faults_are_those_of_the_commands(tmp_path: Path) -> None:
         gm.verify()
     with pytest.raises(ValueError, match="expected 'chess' or '2048'"):
         gm.generate("go", tmp_path / "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="games='many'; expected a whole number"):
+        gm.generate("chess", tmp_path / "x", games="many")  # type: ignore[arg-type]
     with pytest.raises(gm.ConfigError, match="workers"):
         gm.stats(tmp_path, workers=0)
 

@@ -83,6 +83,8 @@ def test_unknown_and_unfit_options_are_refused() -> None:
         gm.presets.lc0("games", pol=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="it has: directory, pool, "):
         gm.presets.lc0("games", xyzzy=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="directory=3; expected a path"):
+        gm.presets.lc0(3)  # type: ignore[arg-type]
     with pytest.raises(gm.ConfigError, match="at least one directory"):
         gm.presets.lc0([])
     with pytest.raises(gm.ConfigError, match="did you mean `quarantine`"):

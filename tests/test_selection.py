@@ -49,6 +49,8 @@ def test_what_is_more_than_a_condition_or_changes_is_refused(folder: Path, sql: 
         with pytest.raises(gm.ConfigError, match=said):
             pack.mark("x", sql)
     assert len(pack.where("(id = 0) OR (id = 1)")) == len(pack.where("id < 2")) > 0
+    with pytest.raises(TypeError, match="sql=3; expected a condition in SQL"):
+        pack.where(3)
 
 
 def test_sql_without_an_end_can_be_interrupted(folder: Path) -> None:

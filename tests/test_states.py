@@ -38,6 +38,9 @@ def test_a_state_that_does_not_fit_is_refused(games: Path) -> None:
         other.load_state_dict(state)
     with pytest.raises(gm.StateError):
         other.load_state_dict({"nonsense": 1})
+    for wrong in (3, "run/state.json"):
+        with pytest.raises(TypeError, match="is no state; expected what state_dict gave"):
+            other.load_state_dict(wrong)  # type: ignore[arg-type]
 
 
 def test_a_journal_replays_the_arrivals(games: Path, tmp_path: Path) -> None:

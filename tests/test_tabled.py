@@ -68,6 +68,8 @@ def test_an_arrow_file_of_frames_is_packed(pack: Any, tmp_path: Path) -> None:
     for name in ("stream.arrow", "frames.feather"):
         gm.pack(tmp_path / name, tmp_path / f"of-{name}")
         assert_same(tmp_path / f"of-{name}", pack)
+        assert told("pack", tmp_path / name, tmp_path / f"by-{name}")["rows"] == len(pack)
+        assert_same(tmp_path / f"by-{name}", pack)
     data = (tmp_path / "stream.arrow").read_bytes()
     (tmp_path / "cut.arrow").write_bytes(data[: len(data) * 3 // 5])
     (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no table ARROW1")
@@ -117,6 +119,9 @@ def test_episodes_of_others_are_taken_by_their_index(tmp_path: Path) -> None:
     assert found.lengths == [7, 5]
     np.testing.assert_array_equal(found.column("obs"), obs)
     assert found.column("acts").tolist() == list(range(12))
+    pytest.importorskip("pyarrow.feather").write_feather(table, tmp_path / "episodes.feather")
+    gm.pack(tmp_path / "episodes.feather", tmp_path / "of-a-file")
+    assert gm.open(tmp_path / "of-a-file").lengths == [7, 5]
 
 
 def test_how_trajectories_ended_is_kept(tmp_path: Path) -> None:

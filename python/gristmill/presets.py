@@ -103,7 +103,7 @@ def lc0(
         index: folder of the side index, `"off"` for none.
 
     Raises:
-        TypeError: an option that does not exist; it names the nearest one.
+        TypeError: an option that does not exist, with the name of the nearest one; or a `directory` that is no path.
         ConfigError: a value that does not fit.
     """
     given = dict(locals())
@@ -122,4 +122,7 @@ def _weighted(directory: Path | Iterable[Path] | Mapping[Any, float]) -> Mapping
         return {directory: 1.0}
     if isinstance(directory, Mapping):
         return directory
+    if not isinstance(directory, Iterable):
+        kinds = "a path, several paths, or a mapping from path to weight"
+        raise TypeError(f"directory={directory!r}; expected {kinds}, such as 'games/'")
     return dict.fromkeys(directory, 1.0)

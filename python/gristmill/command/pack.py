@@ -9,6 +9,7 @@ from dataclasses import asdict
 from gristmill.command.options import Told, Verbs, fields, takes_fields, verb, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari.packing import data_sets
+from gristmill.demos.own.by_game import ARROW
 from gristmill.demos.own.opening import is_own
 from gristmill.errors import ConfigError
 from gristmill.jobs.packing import pack
@@ -22,7 +23,7 @@ examples:
   gristmill pack rows.npz games --game match --columns result=last:value --identity board
 
 Each data set is written as shards beside the pack meanwhile. Records of another layout than the first are left out,
-and told."""
+and listed."""
 
 
 def add_to(verbs: Verbs) -> None:
@@ -72,8 +73,9 @@ def _run(args: argparse.Namespace) -> Told:
         "game": args.game,
     }
     of_records = any(value is not None for value in own.values()) or is_table(source)
-    if args.fields is None and not of_records and not is_own(source) and not data_sets(source):
-        message = f"{source}: no Minari data set, no arrays; the gristmill command itself packs other data"
+    of_python = of_records or args.fields is not None or source.endswith(ARROW) or is_own(source)
+    if not of_python and not data_sets(source):
+        message = f"{source}: no Minari data set, no arrays, no table; the gristmill command itself packs other data"
         raise ConfigError(message, field="input")
     with Progress("trajectories", args.chatty) as progress:
         done = pack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from dataclasses import dataclass
 from typing import Literal
@@ -61,10 +62,15 @@ def generate(
 
     Raises:
         ConfigError: an option out of range.
-        ValueError: another kind.
+        ValueError: another kind, or less than one game.
+        TypeError: `games` is no whole number.
         FileExistsError: a game of this number is there already.
         OSError: a file cannot be written.
     """
+    try:
+        games = operator.index(games)
+    except TypeError:
+        raise TypeError(f"games={games!r}; expected a whole number, such as 100") from None
     if games < 1:
         raise ValueError(f"{games} games; expected at least 1")
     shared = {"folder": os.fspath(folder), "games": games, "seed": seed}

@@ -127,7 +127,7 @@ def _named(what: Shown) -> tuple[str | os.PathLike[str] | None, str | None, str]
     if callable(serve):
         return None, str(serve("127.0.0.1:0")), ""
     kinds = "a path or URL, what gristmill.open gives, a selection, a loader, or the address of one"
-    raise TypeError(f"a {type(what).__name__} cannot be shown; expected {kinds}")
+    raise TypeError(f"{type(what).__name__} cannot be shown; expected {kinds}")
 
 
 def _condition(selection: Selection) -> str:

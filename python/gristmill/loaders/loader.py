@@ -288,8 +288,12 @@ class DataLoader(Traced):
 
         Raises:
             StateError: the state belongs to another configuration or other files, or the loader runs already.
+            TypeError: `state` is no state.
         """
         check_missing(missing)
+        if isinstance(state, str) or not isinstance(state, Mapping | Sequence):
+            says = "expected what state_dict gave; `load` takes the path of a saved state"
+            raise TypeError(f"{type(state).__name__} is no state; {says}")
         whole = state if isinstance(state, Mapping) else list(state)
         self._engine.restore(to_json(whole), missing)
         self._stands = ("load_state_dict", (whole,), {"missing": missing})

@@ -203,8 +203,11 @@ class Selection(Tabular):
             ConfigError: SQLite does not understand it, it is more than one condition, it calls a function that may say
                 something else the next time (`random()`, `date()`, ...), or it takes more than an hour
                 (`GRISTMILL_SQL_SECONDS` says how many seconds instead).
+            TypeError: `sql` is no text.
             KeyboardInterrupt: Ctrl-C, also where the SQL has no end.
         """
+        if not isinstance(sql, str):
+            raise TypeError(f"sql={sql!r}; expected a condition in SQL, such as 'result > 0'")
         return type(self)(self._compiled.query(sql, list(params)))
 
     @overload

@@ -24,7 +24,7 @@ GAME = ("game_id", "episode_index", "episode_id")
 _KNOWN = ("game_frames", "game_steps", "game_seed", "game_max_score", "game_highest_tile", "game_terminated")
 
 #: How files of Arrow's IPC end.
-_ARROW = (".arrow", ".feather")
+ARROW = (".arrow", ".feather")
 
 #: Frames in memory at a time.
 _BATCH = 1 << 14
@@ -69,24 +69,25 @@ def tabled(source: Any) -> Tabled | None:
 
 
 def tabled_file(path: str) -> Tabled | None:
-    """A Parquet or Arrow file of frames; `None` for any other file.
+    """An Arrow file, or a Parquet file of frames; `None` for any other file.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
         FormatError: the file is damaged.
         OSError: it cannot be read.
     """
-    if not path.endswith((".parquet", *_ARROW)) or not os.path.isfile(path):
+    if not path.endswith((".parquet", *ARROW)) or not os.path.isfile(path):
         return None
     pa = optional("pyarrow", "parquet")
     with open(path, "rb"):
         pass
-    kind, opened = ("Arrow", _arrow_file) if path.endswith(_ARROW) else ("Parquet", _parquet_file)
+    kind, opened = ("Arrow", _arrow_file) if path.endswith(ARROW) else ("Parquet", _parquet_file)
     try:
         schema, batches = opened(path)
     except (pa.ArrowException, *DAMAGE) as error:
         raise fault(path, "corrupt", f"{kind}: {error}") from error
-    if not {FRAME, GAME[0]} <= set(schema.names):
+    # No other reader takes files of Arrow.
+    if kind == "Parquet" and not {FRAME, GAME[0]} <= set(schema.names):
         return None
     return Tabled(path, schema, _whole_batches(path, kind, batches, pa.ArrowException))
 
