@@ -1,4 +1,4 @@
-"""How many of the newest rows a run trains on, as rows become more: the law of KataGo's window."""
+"""The window of the newest rows that a run trains on, by its number of rows: the law of KataGo."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ def newest_rows(total: int, *, least: int = 250_000, slope: float = 0.4, power: 
         rows = gm.open("go")
         window = rows[rows.num_frames - gm.newest_rows(rows.num_frames) :]
 
-    Up to `least` rows these are all; then `least * (1 + slope * ((total / least) ** power - 1) / power)`, rounded
-    down: the power of `total` that is `least` there, and grows by `slope` rows for each row. A pack that grows by
-    `existing="append"` has its newest rows last.
+    A run of up to `least` rows trains on all of them. A longer one trains on
+    `least * (1 + slope * ((total / least) ** power - 1) / power)` rows, rounded down: past `least` rows the window grows
+    by `slope` rows for each new row at first, and more slowly later. A pack that grows by `existing="append"` has its
+    newest rows last.
 
     Args:
-        total: rows that there are.
-        least: rows from which on the window is smaller than all.
-        slope: how many rows the window grows by for each new one there, above 0, at most 1.
-        power: how fast that becomes less, above 0; 1 for never.
+        total: number of rows of the run.
+        least: number of rows up to which the window has all rows.
+        slope: rows that the window grows by for each new row at `least`, above 0, at most 1.
+        power: how the growth slows down, above 0; at 1 it does not.
 
     Raises:
-        ValueError: a number that is none of these.
+        ValueError: a number out of these ranges.
         TypeError: `total` or `least` is no whole number.
     """
     total, least = operator.index(total), operator.index(least)
