@@ -1,5 +1,5 @@
-//! A pack -> its repeated games. A thread of its own looks for them once a reader of the pages asks, and ends with the view. Only the
-//! request that starts it waits for it, and only a moment; it writes nothing.
+//! A pack -> its repeated games. A thread searches for them when a reader of the pages asks, and ends with the view. Only the
+//! request that starts the search waits for it, and only a moment; the search writes nothing.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use gristmill_jobs::mark::MarkOptions;
 /// How long the request that starts the search waits, so that a small pack needs no second page.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Debug, Clone)]
 pub(crate) enum Progress {
     /// No reader has asked for it.
     Unasked,
-    /// The number of games that it has read, and of all games.
+    /// The number of games read, and of all games.
     Reads(u64, u64),
-    /// What it found.
+    /// The groups that it found.
     Found(Arc<Duplicates>),
     /// Why it failed, for people.
     Failed(String),
@@ -39,12 +39,12 @@ impl Default for Search {
 }
 
 impl Search {
-    /// How far it is.
+    /// Its progress.
     pub(crate) fn progress(&self) -> Progress {
         lock(&self.shared.0).clone()
     }
 
-    /// Starts the search in `pack`, unless it runs or is over, and says how far it is.
+    /// Starts the search in `pack`, unless it runs or is over, and returns its progress.
     pub(crate) fn ask(&self, pack: &Arc<dyn PackTable>) -> Progress {
         let mut progress = lock(&self.shared.0);
         if matches!(*progress, Progress::Unasked | Progress::Failed(_)) {

@@ -1,5 +1,5 @@
-//! A path or a loader, an address and a flag -> a site of what is there, served until the flag is set. Who asks is checked first: the
-//! name of this machine or a token, no other site, no method but GET. Says to every browser what it may load: nothing of others.
+//! A path or a loader, an address and a flag -> a site of what is there, served until the flag is set. Checks each request first:
+//! the name of this machine or a token, no other site, no method but GET. Lets browsers load nothing from other sites.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -57,7 +57,7 @@ enum All {
     Run(Run),
 }
 
-/// A shelf, and of a pack the table of its games and the search for repeated ones.
+/// A shelf; for a pack also the table of its games and the search for repeated games.
 struct Opened {
     shelf: Shelf,
     database: Option<Database>,
@@ -208,7 +208,7 @@ impl Site {
         self.room(all, self.root.clone(), way).answer(&path, asked)
     }
 
-    /// The pages of what is open, which begin at `base`.
+    /// The pages of the open pack, file or folder, below the address `base`.
     fn room<'a>(&'a self, opened: &'a Opened, base: String, way: Vec<(String, String)>) -> Room<'a> {
         let Opened { shelf, database, search } = opened;
         Room { root: &self.root, base, way, shelf, database: database.as_ref(), search, beside: &self.beside }

@@ -1,5 +1,5 @@
-//! Rows of KataGo -> tensors: members as they are, planes and policy as numbers; as stored, or in an image that is drawn for each row.
-//! A stream has no row yet when its tensors are named: there shapes are those of 19 x 19 boards, or declared.
+//! Rows of KataGo -> tensors: members as they are, planes and policy as numbers; as stored, or in an image drawn for each row.
+//! A stream has no row when its tensors are chosen: their shapes are those of 19 x 19 boards, or the declared ones.
 
 use std::ops::Range;
 
@@ -10,40 +10,40 @@ use gristmill_bytes::layout::{DType, Declaration, Field, Layout, Order, Scalar};
 use super::form::{Axes, GLOBALS, MEMBERS, MOST_EDGE, MOST_ROW, PLANES, POLICY, SCORES, TARGETS, VALUES};
 use super::turn::{IMAGES, Room, Turns};
 
-/// The tensor that says in which image a row is: where it is named, one is drawn for each row.
+/// The tensor with the image of each row; where a batch has it, the encoder draws an image for each row.
 pub const SYMMETRY: &str = "symmetry";
 
-/// The tensors where none is named.
+/// The tensors by default.
 const USUAL: [&str; 6] = ["planes", GLOBALS, "policy", TARGETS, SCORES, VALUES];
 
-/// What is made of a member.
+/// How a tensor is made from a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Make {
-    /// Itself.
+    /// The member unchanged.
     Same,
     /// A number for each bit.
     Planes,
-    /// The share that each move has of the visits.
+    /// The visits of each move, divided by those of all moves.
     Policy,
-    /// Its whole numbers of 8 bits as f32.
+    /// The 8-bit integers of the member as f32.
     Values,
-    /// No member: which image it is.
+    /// The number of the image; needs no member.
     Symmetry,
 }
 
-/// A tensor that was named.
+/// A tensor that the user chose.
 #[derive(Debug)]
 struct Wanted<'a> {
     name: &'a str,
     make: Make,
-    /// The member that it is made of.
+    /// The member it is made from.
     member: &'a str,
-    /// What was declared.
+    /// The declared type and shape.
     scalar: Option<Scalar>,
     shape: Option<Vec<usize>>,
 }
 
-/// A tensor, and where its numbers lie.
+/// A tensor, and the place of its member in a record.
 #[derive(Debug)]
 struct Output {
     make: Make,
@@ -51,7 +51,7 @@ struct Output {
     /// First byte of the member in a record, its bytes, and those of an element.
     at: Range<usize>,
     unit: usize,
-    /// How many planes or policies it has.
+    /// The number of planes or policies.
     many: usize,
 }
 
@@ -66,17 +66,18 @@ pub struct RowEncoder {
 }
 
 impl RowEncoder {
-    /// The tensors called `names`, in that order, of rows with this layout; the usual ones where none is named.
+    /// The tensors `names`, in that order, of rows with this layout; the default ones if `names` is empty.
     ///
-    /// Errors: `Missing` naming the tensors that there are; `Unfit` for a declaration that the rows do not fit; `Corrupt` for a name twice.
+    /// Errors: `Missing`, with the names of all tensors; `Unfit` for a declaration that the rows do not fit; `Corrupt` for a name
+    /// twice.
     pub fn new(layout: &Layout, names: &[String]) -> Result<Self> {
         RowEncoder::made(layout.clone(), &wanted(names)?)
     }
 
-    /// The tensors called `names`, of rows that are not there yet: of 19 x 19 boards, but where shapes are declared, as in
-    /// `planes[22,9,9]`, `globalTargetsNC[80]` or `qValueTargetsNCMove:i16[3,362]`.
+    /// The tensors `names` of rows that are not read yet: of 19 x 19 boards, or of declared shapes such as `planes[22,9,9]`,
+    /// `globalTargetsNC[80]` or `qValueTargetsNCMove:i16[3,362]`.
     ///
-    /// Errors: as [`RowEncoder::new`]; `Unsupported` for a member that has to be declared.
+    /// Errors: as [`RowEncoder::new`]; `Unsupported` for a member whose shape must be declared.
     pub fn declared(names: &[String]) -> Result<Self> {
         let (wanted, mut fields) = (wanted(names)?, Vec::<(&str, Scalar, Vec<usize>)>::new());
         for one in wanted.iter().filter(|one| one.make != Make::Symmetry) {
@@ -164,7 +165,7 @@ impl RowEncoder {
 }
 
 impl Wanted<'_> {
-    /// The field of its member; none where it has none.
+    /// The field of its member; none for a tensor without a member.
     fn field<'a>(&self, layout: &'a Layout) -> Result<Option<&'a Field>> {
         if self.make == Make::Symmetry {
             return Ok(None);
@@ -181,7 +182,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// The shape that its member has, where it has this one itself.
+    /// The shape of its member, if the tensor has this shape.
     fn of_member(&self, shape: &[usize]) -> Result<Vec<usize>> {
         match (self.make, shape) {
             (Make::Planes, [planes, edge, width]) if edge == width && *edge <= MOST_EDGE => {
@@ -195,7 +196,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The tensors that were named.
+/// The chosen tensors.
 fn wanted(names: &[String]) -> Result<Vec<Wanted<'_>>> {
     let all: Vec<Wanted<'_>> = match names {
         [] => USUAL.iter().map(|name| one(name)).collect::<Result<_>>()?,
@@ -207,7 +208,7 @@ fn wanted(names: &[String]) -> Result<Vec<Wanted<'_>>> {
     }
 }
 
-/// One tensor of those that were named: `name`, `name:type`, `name[shape]` or `name:type[shape]`.
+/// One chosen tensor: `name`, `name:type`, `name[shape]` or `name:type[shape]`.
 fn one(text: &str) -> Result<Wanted<'_>> {
     let parse = || {
         let Declaration { name, scalar, shape } =
@@ -258,7 +259,7 @@ impl Encoder for RowEncoder {
         &self.layout
     }
 
-    /// No member is made up, and none is converted.
+    /// Members must be there, with their own types: the encoder neither invents nor converts one.
     fn fits(&self, records: &Layout) -> Result<()> {
         for field in self.layout.fields() {
             let Some(found) = records.field(&field.name) else {
@@ -281,7 +282,7 @@ impl Encoder for RowEncoder {
         self.draws
     }
 
-    /// The planes and the inputs of the whole board: rows in which they are alike are of one position, whatever their targets are.
+    /// The planes and the inputs of the whole board: rows with equal ones are of one position, whatever their targets are.
     fn position(&self) -> Vec<Range<usize>> {
         let known = [PLANES, GLOBALS].iter().filter_map(|name| self.layout.field(name));
         let ranges: Vec<Range<usize>> = known.map(|field| field.offset..field.offset + field.bytes()).collect();

@@ -1,4 +1,4 @@
-//! The members of a shard -> fields of a record: which are required, what their names say of their axes, how large a board is.
+//! The members of a shard -> fields of a record: the required ones, the axes of each by its name, the size of the frame.
 //! Reads no row.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub const SCORES: &str = "scoreDistrN";
 /// Targets of each point.
 pub const VALUES: &str = "valueTargetsNCHW";
 
-/// What each shard has: name, element, and the shape of a row as 19 x 19 boards have it.
+/// The members of every shard: name, element, and the shape of a row for a 19 x 19 frame.
 pub const MEMBERS: [(&str, Scalar, &[usize]); 6] = [
     (PLANES, Scalar::U8, &[22, 46]),
     (GLOBALS, Scalar::F32, &[19]),
@@ -40,10 +40,10 @@ pub const MOST_MEMBERS: usize = 32;
 /// Most bytes of a row.
 pub const MOST_ROW: usize = 1 << 20;
 
-/// Planes that say where the board is, and the stones of both sides.
+/// The planes of the board and of the stones of both sides.
 const LEAST_PLANES: usize = 3;
 
-/// What the axes of a row of a member are, which its name ends with.
+/// The axes of a row of a member; the end of its name says them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axes {
     /// `NCHWPacked`: planes of points, a bit each.
@@ -52,20 +52,20 @@ pub enum Axes {
     Points,
     /// `NCMove`: moves, the pass last.
     Moves,
-    /// What has no place on the board.
+    /// Values without a place on the board.
     Whole,
 }
 
 impl Axes {
-    /// What the name of a member says.
+    /// The axes by the name of a member.
     pub fn of(name: &str) -> Axes {
         let ends = [("NCHWPacked", Axes::Packed), ("NCHW", Axes::Points), ("NCMove", Axes::Moves)];
         ends.into_iter().find(|(end, _)| name.ends_with(end)).map_or(Axes::Whole, |(_, axes)| axes)
     }
 
-    /// The edge of the frame that a row of this shape is of; none where it is of no square frame.
+    /// The edge of the frame of a row with this shape; none for axes without points.
     ///
-    /// Errors: `WrongSize`, saying what shape there should be.
+    /// Errors: `WrongSize`, with the expected shape.
     pub fn edge(self, name: &str, shape: &[usize]) -> Result<Option<usize>> {
         let edges = LEAST_EDGE..=MOST_EDGE;
         let (expected, edge) = match (self, shape) {
@@ -104,9 +104,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form of rows with these members, in any order: those of each shard first, the others by name.
+    /// The form of rows with these members, given in any order: first the members of every shard, then the others by name.
     ///
-    /// Errors, with the member: `Missing` for one that each shard has; `WrongSize` for a shape that does not fit the others;
+    /// Errors, with the member: `Missing` for a required one; `WrongSize` for a shape that does not fit the others;
     /// `Unsupported` for another element; `TooLarge` for more than [`MOST_MEMBERS`] or [`MOST_ROW`].
     pub fn new(mut members: Vec<Member>) -> Result<Form> {
         if members.len() > MOST_MEMBERS {
@@ -192,10 +192,10 @@ impl Form {
     }
 }
 
-/// The edge of the frame that all members are of.
+/// The edge of the frame, which must be the same in all members.
 fn edge_of(members: &[Member]) -> Result<usize> {
     let mut known: Option<(usize, &str)> = None;
-    // The values say it by their shape alone.
+    // Only the shape of the values says it.
     let values = members.iter().filter(|(name, ..)| name == VALUES);
     for (name, scalar, shape) in values.chain(members.iter().filter(|(name, ..)| name != VALUES)) {
         let named = |e: Error| e.in_member(format!("{name}.npy"));

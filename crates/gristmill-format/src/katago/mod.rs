@@ -12,5 +12,5 @@ pub use encode::RowEncoder;
 pub use form::Form;
 pub use shard::{Shard, is_shard};
 
-/// What sources of such rows say that their frames are of.
+/// The kind of the frames of such sources.
 pub const KIND: &str = "katago";

@@ -1,5 +1,5 @@
-//! Rows in a chunk file: each chunk with its layout before its records, which lie as they are.
-//! Any record lies at a place that its number gives; nothing is unpacked.
+//! Rows in a chunk file: each chunk is a header with the layout, then the records unchanged.
+//! The number of a record gives its place; nothing is unpacked.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::KIND;
 use super::form::Form;
 use super::row::check;
 
-/// What a chunk file of rows says that it holds.
+/// The codec of a chunk file of rows.
 pub const CODEC: Codec = *b"katago\0\x01";
 
-/// How sources call chunk files of rows.
+/// The name of the format of chunk files of rows.
 pub const PACKED: &str = "katago.chunks";
 
 /// Most bytes of the text of a layout.
@@ -38,7 +38,7 @@ pub struct KataGo;
 pub struct PackedRows<'a>(Described<'a>);
 
 impl<'a> PackedRows<'a> {
-    /// Looks at a packed chunk.
+    /// Parses the header of a packed chunk.
     ///
     /// Errors: as [`Described::new`].
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
@@ -60,7 +60,7 @@ impl<'a> PackedRows<'a> {
         self.0.records
     }
 
-    /// What its rows are.
+    /// The form of its rows.
     ///
     /// Errors: as [`Layout::parse_descr`] and [`Form::of`]; `Corrupt` where the rows have another size.
     pub fn form(&self) -> Result<Form> {

@@ -1,12 +1,12 @@
-//! A record -> whether it can be a row of KataGo, and what is on its board. Judges only what every program that writes such
-//! rows keeps: which moves are good is not its business.
+//! A record -> whether it can be a row of KataGo, and what is on its board. Checks only rules that every program that writes such
+//! rows keeps; never judges moves.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::Layout;
 
 use super::form::{Form, GLOBALS, PLANES, POLICY, TARGETS};
 
-/// What is on the board of a row.
+/// The size of the board of a row, and its stones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Board {
     /// Points of the board, which may be smaller than its frame.
@@ -17,7 +17,7 @@ pub struct Board {
     pub other: u32,
 }
 
-/// What is on the board of a record; nothing, where the layout is of something else.
+/// The board of a record; none if the layout is not one of KataGo.
 pub fn board(layout: &Layout, record: &[u8]) -> Board {
     let bits = |i: usize| {
         let (field, len) = layout.field(PLANES).and_then(|field| Some((field, *field.shape.get(1)?)))?;
@@ -35,8 +35,8 @@ pub fn is_set(plane: &[u8], i: usize) -> bool {
 
 /// Checks that a record can be a row of KataGo.
 ///
-/// Errors, with the member: `OutOfRange` for bits after the last point of a plane, stones beside the board or two on one
-/// point, a number of visits below 0, an input or target that is no finite number.
+/// Errors, with the member: `OutOfRange` for bits after the last point of a plane, stones off the board or two on one
+/// point, visits below 0, an input or target that is not finite.
 pub fn check(form: &Form, record: &[u8]) -> Result<()> {
     let refused =
         |member: &str, detail: String| Err(Error::new(Kind::OutOfRange, detail).in_member(format!("{member}.npy")));

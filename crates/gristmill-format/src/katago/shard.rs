@@ -1,5 +1,5 @@
-//! The bytes of a shard (`.npz`) -> rows as records, back to back, and chunks of them: shards have no games.
-//! Every size is compared with the bound before anything is allocated; what a member says is held against the others.
+//! The bytes of a shard (`.npz`) -> rows as records, back to back, in chunks: shards have no games.
+//! Compares every size with the bound before it allocates, and each member with the others.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use super::KIND;
 use super::form::{Form, MOST_MEMBERS, PLANES};
 use super::row::check;
 
-/// How sources call themselves.
+/// The name of the format.
 pub const FORMAT: &str = "katago.npz";
 
-/// The ending of shards. Other files have it too: [`is_shard`] tells by the members.
+/// The ending of shards. Other files have it, too; [`is_shard`] decides by the members.
 pub const ENDING: &str = ".npz";
 
-/// Most bytes of a shard, stored and as rows, where no other bound is said.
+/// Most bytes of a shard, stored and as rows, by default.
 pub const MAX_BYTES: usize = 2 << 30;
 
-/// Rows of a chunk; the last one of a shard may have fewer, and large rows are fewer in each.
+/// Rows of a chunk. The last chunk of a shard may have fewer, and so may chunks of large rows.
 pub const TOGETHER: usize = 256;
 
 /// Most bytes of a chunk.
 const MOST_CHUNK: usize = 4 << 20;
 
-/// Bytes of a member in which its header lies.
+/// Bytes of a member that hold its header.
 const HEAD: usize = 4096;
 
-/// Bytes at the end of a file in which the names of its members are looked for.
+/// Bytes at the end of a file that are searched for the names of its members.
 const TAIL: u64 = 64 << 10;
 
-/// Whether a file is a shard of KataGo, by the names of its members at its end, or that of the first.
+/// Whether a file is a shard of KataGo: by the names of members at its end, or by its first member.
 ///
 /// Errors: `Io`.
 pub fn is_shard(from: &(impl ReadAt + ?Sized)) -> Result<bool> {
@@ -49,7 +49,7 @@ pub fn is_shard(from: &(impl ReadAt + ?Sized)) -> Result<bool> {
     Ok(false)
 }
 
-/// How many rows of this size are a chunk.
+/// The number of rows of this size in a chunk.
 pub fn together(size: usize) -> usize {
     (MOST_CHUNK / size.max(1)).clamp(1, TOGETHER)
 }
@@ -60,12 +60,12 @@ pub struct Shard {
     description: Description,
     form: Form,
     rows: usize,
-    /// The rows, where they are kept here and no byte is fetched.
+    /// The rows, if they are in memory.
     kept: Option<Vec<u8>>,
 }
 
 impl Shard {
-    /// Reads the shard called `key` (without directory), and keeps its rows.
+    /// Reads the shard `key` (a name without directory), and keeps its rows in memory.
     ///
     /// Errors: `TooLarge` beyond [`MAX_BYTES`]; as [`Shard::read`].
     pub fn open(key: &str, from: &dyn ReadAt) -> Result<Shard> {
@@ -75,10 +75,10 @@ impl Shard {
         Ok(Shard { kept: Some(plain), ..shard })
     }
 
-    /// Reads the heads of the members of a shard: its form, and how many rows there are. Reads no row.
+    /// Reads the headers of the members of a shard: its form and its number of rows. Reads no row.
     ///
-    /// Errors, with the member: as [`Npz::open`], [`Header::parse`] and [`Form::new`]; `WrongSize` where members have different numbers of
-    /// rows; `Unsupported` for arrays in the order of Fortran; `TooLarge` beyond `max` bytes of rows.
+    /// Errors, with the member: as [`Npz::open`], [`Header::parse`] and [`Form::new`]; `WrongSize` where members have different
+    /// numbers of rows; `Unsupported` for arrays in Fortran order; `TooLarge` beyond `max` bytes of rows.
     pub fn heads(key: &str, stored: &[u8], max: usize) -> Result<Shard> {
         Shard::described(key, &Npz::open(stored)?, max).map(|(shard, _)| shard)
     }
@@ -127,7 +127,8 @@ impl Shard {
 
     /// Reads a shard of at most `max` bytes of rows: its chunks, and the records in which they lie.
     ///
-    /// Errors, with the member: as [`Shard::heads`] and [`Npz::read`]; `WrongSize` where a member has more or fewer bytes than it says.
+    /// Errors, with the member: as [`Shard::heads`] and [`Npz::read`]; `WrongSize` where a member has more or fewer bytes than its
+    /// header says.
     pub fn read(key: &str, stored: &[u8], max: usize) -> Result<(Shard, Vec<u8>)> {
         let npz = Npz::open(stored)?;
         let (shard, headers) = Shard::described(key, &npz, max)?;
@@ -138,7 +139,7 @@ impl Shard {
                 let detail = format!("{found} bytes, its header says {most}");
                 Error::new(Kind::WrongSize, detail).in_member(format!("{name}.npy"))
             };
-            // No more is inflated than the header says, which is within the bound.
+            // Inflates only as many bytes as the header says, which are within the bound.
             npz.read(name, most, &mut member).map_err(|e| match e.kind() {
                 Kind::TooLarge => wrong("more".to_owned()),
                 _ => e,
@@ -148,7 +149,7 @@ impl Shard {
             }
             let field = shard.form.layout().field(name);
             let Some(field) = field.filter(|field| field.bytes() > 0) else { continue };
-            // Only now, as a member has the rows that it says.
+            // Only now: this member has the rows that its header says.
             records.resize(shard.rows * size, 0);
             let values = member.get(header.data_offset() as usize..).unwrap_or_default();
             for (record, value) in records.chunks_exact_mut(size).zip(values.chunks_exact(field.bytes())) {
@@ -158,17 +159,17 @@ impl Shard {
         Ok((shard, records))
     }
 
-    /// What its rows are.
+    /// The form of its rows.
     pub fn form(&self) -> &Form {
         &self.form
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The first row of chunk `i`, and how many it has.
+    /// The first row of chunk `i`, and its number of rows.
     fn place(&self, i: usize) -> Option<(usize, usize)> {
         let many = together(self.form.layout().size());
         let first = i.checked_mul(many).filter(|first| *first < self.rows)?;
@@ -204,7 +205,7 @@ impl Shard {
     }
 }
 
-/// The error with the number of the row in its file.
+/// Adds the number of the row in its file to the error.
 fn in_row(e: Error, row: usize) -> Error {
     let member = e.place().member.clone().unwrap_or_default();
     Error::new(e.kind(), format!("row {row} of the file: {}", e.detail())).in_member(member)

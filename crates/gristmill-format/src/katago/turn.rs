@@ -1,15 +1,15 @@
-//! The eight images of a square frame: points, bits and moves as each of them has them.
-//! Image `s`: rows in reverse where bit 0 of `s` is set, then columns where bit 1 is, then rows and columns exchanged where bit 2 is.
+//! Points, bits and moves of a square frame -> those of one of its eight images. Image `s`: bit 0 of `s` reverses rows, then
+//! bit 1 reverses columns, then bit 2 exchanges rows and columns.
 
 use super::form::MOST_EDGE;
 
-/// How many images there are.
+/// The number of images.
 pub const IMAGES: usize = 8;
 
-/// A byte for each point of a frame, and what fills the last byte of its bits.
+/// A byte for each point of a frame, and for each bit that fills its last byte.
 type Cells = [u8; MOST_EDGE * MOST_EDGE + 8];
 
-/// Room for a plane, which is used again for the next.
+/// Memory for a plane, reused for the next plane.
 #[derive(Debug)]
 pub struct Room {
     plain: Cells,
@@ -22,7 +22,7 @@ impl Default for Room {
     }
 }
 
-/// The bits of each byte as bytes, the highest first.
+/// The bits of each byte as bytes, the highest bit first.
 const SPREAD: [[u8; 8]; 256] = {
     let mut all = [[0; 8]; 256];
     let mut byte = 0;
@@ -37,7 +37,7 @@ const SPREAD: [[u8; 8]; 256] = {
     all
 };
 
-/// Where each point of each image comes from.
+/// For each image, the point of the frame from which each of its points comes.
 #[derive(Debug)]
 pub struct Turns {
     from: Vec<Vec<u16>>,
@@ -59,7 +59,7 @@ impl Turns {
         Turns { from: (0..IMAGES).map(image).collect() }
     }
 
-    /// For each point of image `s`, in order, the point that it was.
+    /// For each point of image `s`, in order, its point in the frame.
     pub fn from(&self, s: usize) -> &[u16] {
         &self.from[s % IMAGES]
     }
@@ -81,12 +81,12 @@ impl Turns {
         let points = self.spread(s, bits, room).len();
         room.turned[points..points.next_multiple_of(8)].fill(0);
         for (byte, eight) in out.iter_mut().zip(room.turned.as_chunks::<8>().0) {
-            // Multiplied, each of the eight bytes is shifted to a bit of its own in the highest byte.
+            // The product moves each of the eight bytes to its own bit of the highest byte.
             *byte = (u64::from_be_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
         }
     }
 
-    /// Elements of `unit` bytes, one for each point and then any others, in image `s`: those that have no point stay.
+    /// Elements of `unit` bytes in image `s`: one for each point, then others, which keep their places.
     pub fn elements(&self, s: usize, unit: usize, elements: &[u8], out: &mut [u8]) {
         let from = self.from(s);
         match unit {

@@ -137,8 +137,8 @@ pub(super) fn places(counts: &[u64], side: usize) -> Option<Figure> {
     Some(Figure { name: "places", says, value, perfect, of: total, level })
 }
 
-/// How unevenly classes fall on batches: chi-square of their counts, divided by its degrees of freedom. Each of `batches` counts its
-/// rows by class; all batches share the `rows` rows of a pass.
+/// How unevenly classes fall on batches: chi-square of their counts, divided by its degrees of freedom. Each of `batches` counts
+/// its rows by class; all batches share the `rows` rows of a pass.
 pub(super) fn balance(batches: &[Vec<u64>], rows: u64) -> Option<Figure> {
     let all = batches.iter().flatten().sum::<u64>().max(1) as f64;
     let of_class = |class| batches.iter().map(|counts| counts[class]).sum::<u64>();
@@ -192,10 +192,10 @@ pub(super) fn window(games: u64, batch: u64) -> Figure {
     Figure { name: "window", says, value, perfect, of: games, level }
 }
 
-/// How many games of the window are newer than the game of a drawn row. `shares` has the mean of each batch, as a share of the `seen`
-/// different games.
+/// How many games of the window are newer than the game of a drawn row. `shares` has the mean of each batch, as a share of the
+/// `seen` different games.
 pub(super) fn age(shares: &Mean, seen: usize, window: u64) -> Option<Figure> {
-    /// Games below which an order says little.
+    /// Fewest games for which an order says something.
     const GAMES: usize = 50;
     if seen < GAMES || shares.count < 2 {
         return None;

@@ -76,8 +76,8 @@ pub struct Epoch {
     /// How many rows of a game an epoch has, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_per_game: Option<f64>,
-    /// The most memory that the loader takes, in bytes: a stream in all; a loader of rows for batches in its queue, in its workers
-    /// and in use.
+    /// The most memory that the loader takes, in bytes: a stream in all; a loader of rows for batches in its queue, in its
+    /// workers and in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Bytes of the files that the loader reads, as they are now.
@@ -171,8 +171,8 @@ pub fn of_pack(
     of_rows(&lookup, std::slice::from_ref(&selected), goes_on)
 }
 
-/// The certificate of what a loader feeds, which its status document has from then on; `selected` are the rows of each pack that
-/// one of rows has.
+/// The certificate of a loader, which its status document has from then on; `selected` are the selected rows of each pack, for a
+/// loader of rows.
 ///
 /// Errors: as [`of_rows`] and [`of_stream`].
 pub fn of_engine(
@@ -198,7 +198,7 @@ pub fn of_engine(
     Ok(made)
 }
 
-/// Bytes of all files below some places; counts a place once that is named twice. None where a part of a place cannot be listed.
+/// Bytes of all files below some places; a place named twice counts once. None if a part of a place cannot be listed.
 fn lying<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Option<u64>> {
     let (mut all, places) = (0, places.collect::<BTreeSet<_>>());
     for place in places {

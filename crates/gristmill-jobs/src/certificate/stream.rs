@@ -145,8 +145,8 @@ fn of_batches(batches: &[Vec<Provenance>], (games, there): (u64, u64), uses: f64
     Measured { figures, sample, batch: batch as u64, window: (games, there), uses, ended }
 }
 
-/// How evenly the classes of games fall on the first batches. Reads each game of these batches, and takes batches until they would have
-/// too many games. The stream passes over games that cannot be read; here they have no class.
+/// How evenly the classes of games fall on the first batches. Reads each game of these batches, and stops before a batch that
+/// would bring too many games. The stream passes over games that cannot be read; here they have no class.
 ///
 /// Errors: `Stopped` where `goes_on` says no.
 fn balance(sight: &Sight, batches: &[Vec<Provenance>], goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Figure>> {

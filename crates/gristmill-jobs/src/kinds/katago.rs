@@ -12,10 +12,10 @@ use gristmill_format::layout::Layout;
 use crate::work::drawn::DrawnView;
 use crate::work::{Counting, FramePlace, FrameView, Opened, Work, layout_of};
 
-/// Moves that are named.
+/// How many of the best moves are shown.
 const MOST_MOVES: usize = 5;
 
-/// Columns of a board, as players name them: without I.
+/// The letters of columns, as players use them: without I.
 const COLUMNS: &[u8; 25] = b"ABCDEFGHJKLMNOPQRSTUVWXYZ";
 
 pub(super) struct KataGo;

@@ -1,5 +1,5 @@
-//! One process at one share: a hidden folder of its own, a lease that says that it lives, and the moment in which what it made becomes
-//! the share. Two at the same share do not disturb each other; the second to be done finds that it is.
+//! A share -> the work of one process on it: a hidden folder of its own, a lease that says that the process lives, and a rename
+//! that makes the folder the share. Two processes at one share do not disturb each other; the second finds the share done.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::FileExt;
@@ -16,16 +16,16 @@ use super::plan::Plan;
 use super::share::Share;
 use crate::meter::Meter;
 
-/// The file of an attempt that its process holds locked, and writes to now and then.
+/// The lease of an attempt: a file that its process keeps locked and rewrites now and then.
 const LEASE: &str = "lease";
 
-/// What becomes the share.
+/// The folder that becomes the share.
 const SHARE: &str = "share";
 
-/// Seconds between two notes that the process lives.
+/// Seconds between two renewals of the lease.
 const NOTED: f64 = 5.0;
 
-/// Seconds after which a process is taken for dead where no lock tells.
+/// Seconds without a renewal after which a process counts as dead, where locks say nothing.
 const DEAD: u64 = 600;
 
 /// A share that is being made.
@@ -39,13 +39,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Begins an attempt, whose result becomes the folder `done`.
+    /// Begins an attempt at the share whose folder is `done`.
     pub(super) fn begin(done: PathBuf) -> Result<Self> {
         let folder = done.parent().unwrap_or(Path::new("."));
         let refused = |e: std::io::Error| Error::path(&done, &e);
         fs::create_dir_all(folder).map_err(refused)?;
         let hidden = tempfile::Builder::new().prefix(&prefix(&done)).tempdir_in(folder).map_err(refused)?;
-        // It is locked before it has the name by which others know a lease.
+        // The file is locked before it gets the name of a lease, which other processes look for.
         let made = hidden.path().join(".lease");
         let lease = File::create_new(&made).map_err(refused)?;
         match lease.lock() {
@@ -57,22 +57,22 @@ impl Attempt {
         Ok(Attempt { hidden, lease, done, meter: Meter::default(), noted: 0.0 })
     }
 
-    /// Where the pack of the share is made.
+    /// The folder in which the pack of the share is made.
     pub fn pack(&self) -> PathBuf {
         self.hidden.path().join(SHARE).join(PACK)
     }
 
-    /// Notes that the process lives, if it was not noted lately.
+    /// Renews the lease, if the last renewal is old enough.
     pub fn renew(&mut self) {
         let now = self.meter.now().wall;
         if now - self.noted >= NOTED {
             self.noted = now;
-            // Only people read the note: nothing depends on it.
+            // Only people read the lease: nothing depends on it.
             let _ = self.lease.write_all_at(b".", 0);
         }
     }
 
-    /// Makes it the share, with what its job says; `false` where another process has done that.
+    /// Makes the attempt the share, with the report of its job; `false` if another process was first.
     ///
     /// Errors: `Path`.
     pub fn publish(self, plan: &Plan, share: Share, made: impl Serialize) -> Result<bool> {
@@ -84,16 +84,16 @@ impl Attempt {
     }
 }
 
-/// How the hidden folders of the attempts at a share begin.
+/// The prefix of the hidden folders of attempts at a share.
 fn prefix(done: &Path) -> String {
     format!(".{}.", done.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Seconds since the process of an attempt noted that it lives; none where it is dead, or has not begun.
+/// Seconds since the process of an attempt renewed its lease; none if it is dead, or has not begun.
 pub(super) fn alive(attempt: &Path) -> Option<u64> {
     let lease = File::open(attempt.join(LEASE)).ok()?;
     let noted = lease.metadata().and_then(|meta| meta.modified()).ok()?;
-    // A clock that is behind says nothing of the lease.
+    // Where this machine's clock is behind, the age of the lease is unknown.
     let age = SystemTime::now().duration_since(noted).unwrap_or_default().as_secs();
     match lease.try_lock() {
         Ok(()) => None,
@@ -102,7 +102,7 @@ pub(super) fn alive(attempt: &Path) -> Option<u64> {
     }
 }
 
-/// The share whose attempt a hidden folder is, as its folder will be called.
+/// The share of an attempt, by the name of its hidden folder; as the folder of the share is called.
 pub(super) fn share_of(name: &str) -> Option<&str> {
     name.strip_prefix('.')?.split('.').next()
 }
@@ -114,7 +114,7 @@ pub(super) fn remove_dead(done: &Path) {
     for entry in entries.into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         if name.to_string_lossy().starts_with(&prefix) && path.join(LEASE).exists() && alive(&path).is_none() {
-            // The commit removes what stays.
+            // The commit removes the folders that remain.
             let _ = fs::remove_dir_all(path);
         }
     }

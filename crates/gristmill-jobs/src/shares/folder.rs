@@ -1,5 +1,5 @@
-//! The folder `OUT.shares` beside an output: the plan that all shares go by, and a folder for each share that is done, which gets its
-//! name when it is whole. What does not fit the plan is refused with what differs.
+//! The folder `OUT.shares` beside an output: the plan of all shares, and a folder for each share that is done, which gets its
+//! name when it is whole. Refuses shares of another plan, and says what differs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,32 +18,32 @@ use super::share::Share;
 /// The file with the plan.
 const PLAN: &str = "plan.json";
 
-/// The file of a share that says what it made.
+/// The file of a share with the report of its job.
 pub(super) const SAID: &str = "share.json";
 
 /// The folder of a share with the pack that it made, if it made one.
 pub const PACK: &str = "pack";
 
-/// What is added to the name of a share for the file that says why it failed.
+/// The ending of the file that says why a share failed, after the name of the share.
 pub(super) const FAILED: &str = ".failed.json";
 
-/// The file in which a commit notes what it publishes next.
+/// The file in which a commit notes the hash of its output before it publishes.
 const COMMIT: &str = "commit.json";
 
-/// How often a process tries to write the plan while others remove theirs.
+/// Tries of a process to write its plan while other processes remove theirs.
 const TRIES: usize = 100;
 
-/// Largest file here that is read: a share that left out many games says so.
+/// Most bytes of a file here: the report of a share that left out many games is long.
 const MOST: u64 = 256 << 20;
 
-/// What a share says of itself.
+/// The document of a share.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Said<T> {
     /// The name of the plan.
     pub(super) plan: String,
     /// The share, as `17/400`.
     pub(super) share: String,
-    /// What its job says.
+    /// The report of its job.
     pub(super) made: T,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Failed {
     pub(super) why: String,
 }
 
-/// What the commit noted: the name of the file that tells its output from others, and the hash of its bytes.
+/// The note of a commit: the hash of the file that identifies its output.
 #[derive(Debug, Serialize, Deserialize)]
 struct Noted {
     xxh3_128: String,
@@ -66,9 +66,9 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The one beside `output`, whether it is there or not.
+    /// The folder beside `output`, which need not exist.
     ///
-    /// Errors: `Config` in `output` for one without a name.
+    /// Errors: `Config` in `output` if it has no name.
     pub fn beside(output: &Path) -> Result<Self> {
         let name = output.file_name().ok_or_else(|| {
             let text = format!("{}: shares lie beside the output, under its name; give it one", output.display());
@@ -79,7 +79,7 @@ impl Folder {
         Ok(Folder { path: output.with_file_name(name) })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -96,9 +96,9 @@ impl Folder {
         Ok(Some(plan))
     }
 
-    /// Writes `plan` into the folder, so that all shares go by it. Changes nothing where the folder has this plan.
+    /// Writes `plan` into the folder, for all shares. Changes nothing if the folder has this plan.
     ///
-    /// Errors: `Config` in `share` where the folder has another plan; `Format` for a damaged one; `Path`.
+    /// Errors: `Config` in `share` if the folder has another plan; `Format` for a damaged plan; `Path`.
     pub fn agree(&self, plan: &Plan) -> Result<()> {
         let path = self.shares_of(plan);
         fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
@@ -110,17 +110,17 @@ impl Folder {
             match self.plan()? {
                 Some(theirs) if theirs == *plan => return Ok(()),
                 Some(theirs) => return Err(self.other(plan, &theirs)),
-                // A commit removed it in this moment.
+                // A commit has just removed it.
                 None => {}
             }
         }
         Err(corrupt(&self.path.join(PLAN), "the name is taken, and nothing can be read there; remove it"))
     }
 
-    /// The refusal of a plan that is not the one here.
+    /// The error for a plan that differs from the one here.
     fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
         let (shown, differs) = (self.path.display(), plan.differs(theirs));
-        // Our plan made no share: its empty folder goes.
+        // Our plan has no share: remove its empty folder.
         let _ = fs::remove_dir(self.shares_of(plan));
         let text = format!(
             "{shown} has shares of another plan, {}, not of {}: {differs}; finish those, remove {shown}, or take another output",
@@ -134,14 +134,14 @@ impl Folder {
         self.path.join(&plan.name)
     }
 
-    /// The folder that a share has when it is done.
+    /// The folder of a share that is done.
     pub fn of(&self, plan: &Plan, share: Share) -> PathBuf {
         self.shares_of(plan).join(share.name())
     }
 
-    /// What a share says of itself; none where it is not done.
+    /// The document of a share; none if the share is not done.
     ///
-    /// Errors: `Path`; `Format` of kind `Corrupt` for one that is damaged or of another plan.
+    /// Errors: `Path`; `Format` of kind `Corrupt` for a document that is damaged or of another plan.
     pub fn done<T: DeserializeOwned>(&self, plan: &Plan, share: Share) -> Result<Option<T>> {
         let path = self.of(plan, share).join(SAID);
         let Some(said) = read::<Said<T>>(&path)? else { return Ok(None) };
@@ -153,7 +153,7 @@ impl Folder {
         Ok(Some(said.made))
     }
 
-    /// Begins a share. Other processes may make the same one: the first that is done wins.
+    /// Begins a share. Other processes may work on the same share: the first to finish wins.
     ///
     /// Errors: `Path`.
     pub fn begin(&self, plan: &Plan, share: Share) -> Result<Attempt> {
@@ -161,17 +161,17 @@ impl Folder {
         Attempt::begin(self.of(plan, share))
     }
 
-    /// Removes what killed processes left of a share that is done.
+    /// Removes the attempts of killed processes at a share that is done.
     pub fn tidy(&self, plan: &Plan, share: Share) {
-        // The commit removes what stays.
+        // The commit removes the folders that remain.
         let _ = withdraw(&self.failed(plan, share));
         attempt::remove_dead(&self.of(plan, share));
     }
 
-    /// Notes why a share failed, for those who ask.
+    /// Writes down why a share failed, for `gristmill shares`.
     pub fn fail(&self, plan: &Plan, share: Share, why: &str) {
         let text = serde_json::to_vec(&Failed { why: why.to_owned() }).unwrap_or_default();
-        // The process says it, too.
+        // The process reports its error itself, too.
         let _ = write_whole(&self.failed(plan, share), &[&text]);
     }
 
@@ -181,7 +181,7 @@ impl Folder {
         path.into()
     }
 
-    /// Notes the hash of a file that tells the output, which is published next.
+    /// Notes the hash of the file that identifies the output, before it is published.
     ///
     /// Errors: `Path`.
     pub fn note_commit(&self, xxh3_128: u128) -> Result<()> {
@@ -197,7 +197,7 @@ impl Folder {
         Ok(noted.is_some_and(|noted| noted.xxh3_128 == format!("{xxh3_128:032x}")))
     }
 
-    /// Removes all shares, at once for all who look.
+    /// Removes all shares; other processes see all of them or none.
     ///
     /// Errors: `Path`.
     pub fn remove(&self) -> Result<()> {
@@ -205,7 +205,7 @@ impl Folder {
     }
 }
 
-/// Reads a document; none where there is none.
+/// Reads a document; none if the file does not exist.
 ///
 /// Errors: `Path`; `Format` of kind `Corrupt`.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
@@ -214,7 +214,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     parsed.map(Some).map_err(|e| corrupt(path, format!("damaged, or of another version: {e}; remove its folder")))
 }
 
-/// The refusal of a document that cannot be as it was written.
+/// The error for a document that is not as it was written.
 fn corrupt(path: &Path, detail: impl Into<String>) -> Error {
     FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string()).into()
 }

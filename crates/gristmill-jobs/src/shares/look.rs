@@ -1,4 +1,5 @@
-//! The folder of shares -> how each of them stands: done, running, failed and why, missing. Reads names and leases, and no data.
+//! The folder of shares -> the state of each share: done, running, failed (and why) or missing. Reads names and leases, never
+//! data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,28 +14,28 @@ use super::folder::{FAILED, Failed, Folder, SAID, read};
 use super::plan::Plan;
 use super::share::Share;
 
-/// How a share stands.
+/// The state of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is whole.
+    /// The share is whole.
     Done,
-    /// A process makes it now.
+    /// A process works on it.
     Running,
-    /// It ended with an error.
+    /// Its process ended with an error.
     Failed,
-    /// No process makes it: it was never started, or was killed.
+    /// No process works on it: none was started, or it was killed.
     Missing,
 }
 
-/// A share, and how it stands.
+/// A share and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// As `17/400`.
     pub share: String,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// Seconds since the process that makes it last noted that it lives; none for a share that is not running.
+    /// Seconds since its process renewed the lease; none for a share that is not running.
     pub noted: Option<u64>,
     /// Why it failed.
     pub why: Option<String>,
@@ -43,25 +44,25 @@ pub struct Status {
 /// All shares of an output.
 #[derive(Debug, Clone, Serialize)]
 pub struct Shares {
-    /// The folder in which they are.
+    /// The folder of the shares.
     pub folder: String,
-    /// The plan that they go by.
+    /// Their plan.
     pub plan: Plan,
     /// How many are done.
     pub done: u32,
-    /// How many are being made.
+    /// How many are running.
     pub running: u32,
     /// How many failed.
     pub failed: u32,
-    /// How many no process makes.
+    /// How many are missing.
     pub missing: u32,
     /// Each of them, in order.
     pub shares: Vec<Status>,
 }
 
-/// How the shares of `output` stand.
+/// The states of the shares of `output`.
 ///
-/// Errors: `Config` in `output` where there are none; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
+/// Errors: `Config` in `output` if it has no shares; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
 pub fn shares(output: &Path) -> Result<Shares> {
     let folder = Folder::beside(&writable(output, "output")?)?;
     let Some(plan) = folder.plan()? else {
@@ -72,7 +73,7 @@ pub fn shares(output: &Path) -> Result<Shares> {
     look(&folder, plan)
 }
 
-/// How the shares of a plan stand.
+/// The states of the shares of a plan.
 fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
     let at = folder.shares_of(&plan);
     let (mut done, mut failed, mut running) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::<String, u64>::new());
@@ -118,7 +119,7 @@ fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
     Ok(all)
 }
 
-/// What a file says of a failure.
+/// The reason of a failure, from its file.
 fn why(path: &Path) -> String {
     let said = read::<Failed>(path).ok().flatten();
     said.map_or_else(|| "it is not known why".to_owned(), |failed| failed.why)

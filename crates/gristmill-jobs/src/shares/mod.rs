@@ -1,5 +1,5 @@
-//! Shares of a job: how its inputs are cut, and the folder `OUT.shares` in which processes of any number of machines put what
-//! they made until one commit joins it. Knows no job, needs no lock between machines, and decides nothing by a clock.
+//! The inputs of a job -> shares, and the folder `OUT.shares` in which processes on any number of machines put their shares until
+//! one commit joins them. Knows no job, needs no lock between machines, and decides nothing by a clock.
 
 mod attempt;
 mod folder;

@@ -1,5 +1,5 @@
-//! The inputs of a job, in its order -> contiguous shares that are even in bytes; and the plan that all its shares go by, with
-//! the name that tells it from any other. A function of names, sizes, options and version: the same on every machine.
+//! The inputs of a job, in its order -> contiguous shares that are even in bytes; and the plan of all shares, with a name that no
+//! other plan has. A function of names, sizes, options and version: the same on every machine.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::share::Share;
 
-/// What is never cut: a file, or files that are good for nothing without each other.
+/// An input that is never cut: a file, or files that make one data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// Path below the input, with `/`.
@@ -21,14 +21,14 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// How much of a share it is; an empty file is some work, too.
+    /// Its weight in a share; an empty file has some, too.
     fn weight(&self) -> u128 {
         u128::from(self.bytes.max(1))
     }
 }
 
-/// Which units a share has. The shares of one job follow each other and have each unit once; none has more than an even part of the
-/// bytes and the largest unit, and none has less than an even part without it.
+/// The units of a share. The shares of a job follow each other and have each unit once. The bytes of a share differ from an even
+/// part by at most the largest unit.
 pub fn cut(units: &[Unit], share: Share) -> Range<usize> {
     let total: u128 = units.iter().map(Unit::weight).sum();
     let (of, number) = (u128::from(share.of()), u128::from(share.number() - 1));
@@ -43,21 +43,21 @@ pub fn cut(units: &[Unit], share: Share) -> Range<usize> {
     range
 }
 
-/// What all shares of a job go by.
+/// The plan of all shares of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// XXH3-64 of all that follows, as 16 hexadecimal digits.
+    /// XXH3-64 of the fields below, as 16 hexadecimal digits.
     pub name: String,
     /// The job: `pack`.
     pub job: String,
     /// Name and version of the program.
     pub writer: String,
-    /// How many shares there are.
+    /// The number of shares.
     pub shares: u32,
     /// The options that change a byte of the output.
     pub options: BTreeMap<String, Value>,
-    /// How many inputs there are.
+    /// The number of inputs.
     pub inputs: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -93,12 +93,12 @@ impl Plan {
         format!("{:016x}", xxh3_64(&serde_json::to_vec(&unnamed).unwrap_or_default()))
     }
 
-    /// Whether it is as it was written.
+    /// Whether its name is the hash of its fields.
     pub(super) fn is_whole(&self) -> bool {
         self.name == self.hash()
     }
 
-    /// In what the plan of other shares differs from this one, in words.
+    /// How the plan of other shares differs from this one, in words.
     pub(super) fn differs(&self, theirs: &Plan) -> String {
         let mut said = Vec::new();
         let mut say = |what: &str, ours: String, theirs: String| {

@@ -7,7 +7,7 @@ use gristmill_engine::error::{Error, Result};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// The most shares of one job: each is a folder.
+/// Most shares of one job; each is a folder.
 const MOST: u32 = 1_000_000;
 
 /// One of the shares of a job.
@@ -32,17 +32,17 @@ impl Share {
         Ok(Share { number, of })
     }
 
-    /// Which share it is, from 1 on.
+    /// Its number, from 1 on.
     pub fn number(self) -> u32 {
         self.number
     }
 
-    /// How many there are.
+    /// The number of shares.
     pub fn of(self) -> u32 {
         self.of
     }
 
-    /// What its folder is called.
+    /// The name of its folder.
     pub(super) fn name(self) -> String {
         format!("{:05}-of-{:05}", self.number, self.of)
     }

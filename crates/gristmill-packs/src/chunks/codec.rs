@@ -21,7 +21,7 @@ use crate::pack_table::Content;
 
 /// How packs have chunks of one kind.
 pub trait Codec: Debug + Send + Sync {
-    /// What its packs and their files are called.
+    /// The names of its packs and of their files.
     fn called(&self) -> Called;
 
     /// What `codec` says in the manifest.
@@ -80,9 +80,9 @@ pub trait Codec: Debug + Send + Sync {
         None
     }
 
-    /// The class of one game, as that column has it, by its records; none where no column is.
+    /// The class of one game in that column, from its records; none for a kind without such a column.
     ///
-    /// Errors: `Corrupt`, `Truncated` for records that are none.
+    /// Errors: `Corrupt`, `Truncated` for bytes that are no records.
     fn class(&self, game: &Chunk) -> Result<Option<SqlValue>> {
         let _ = game;
         Ok(None)
@@ -145,7 +145,7 @@ pub trait Codec: Debug + Send + Sync {
     }
 }
 
-/// What packs of one kind and their files are called.
+/// The names of packs of one kind and of their files.
 #[derive(Debug, Clone, Copy)]
 pub struct Called {
     /// See [`Codec::name`].
@@ -157,7 +157,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// As the format of its chunk files calls them.
+    /// The names, from the format of its chunk files.
     pub const fn of<P: packed::Packing>() -> Called {
         Called { name: P::KIND, tag: P::CODEC, format: P::FORMAT }
     }

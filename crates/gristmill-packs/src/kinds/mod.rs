@@ -58,8 +58,7 @@ pub trait Kind: Debug + Send + Sync {
         None
     }
 
-    /// The tensors that a stream of its frames has to declare, for all fields of records of this layout; none where its encoder
-    /// knows them.
+    /// The tensors that a stream of its frames must declare to get all fields of this layout; none if its encoder knows them.
     fn declares(&self, records: &Layout) -> Vec<String> {
         let _ = records;
         Vec::new()
@@ -119,7 +118,7 @@ impl Held<'_> {
 
 /// The encoder of one kind, as it is configured.
 pub trait Encoding {
-    /// The encoder that the tensor generator of a stream asks for.
+    /// The encoder that the tensor generator of a stream names.
     ///
     /// Errors: `Config` with the field; the stage is for the caller to say.
     fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>>;
@@ -143,9 +142,9 @@ pub trait Encoding {
     }
 }
 
-/// An encoder that was made of the tensors that were chosen.
+/// The encoder of the chosen tensors.
 ///
-/// Errors: `Config` in `tensors` where it could not be made.
+/// Errors: `Config` in `tensors` if there is no such encoder.
 fn of_tensors<E: Encoder + 'static>(made: FormatResult<E>) -> Result<Arc<dyn Encoder>> {
     Ok(Arc::new(made.map_err(|e| Error::config("tensors", e.detail()))?))
 }

@@ -1,5 +1,5 @@
-//! The repeated games of a pack -> a page with a group for each, and the same as data. Starts the search only when a request asks for
-//! it, and says how far it is.
+//! The repeated games of a pack -> a page with a group for each, and the same as JSON. Starts the search only when a request asks
+//! for it, and shows its progress.
 
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ pub(super) fn answer(room: &Room<'_>, pack: &Selection, asked: &Asked) -> Answer
     html_answer(200, page(&Frame { root: room.root, title: &title, way: &room.way, again }, &out))
 }
 
-/// What the search does, and the button that starts it.
+/// An explanation of the search, and the button that starts it.
 fn unasked(room: &Room<'_>) -> String {
     format!(
         "<p>Which games are there more than once: to the byte, recorded otherwise, or as images of each other. Games \
@@ -65,7 +65,7 @@ fn unasked(room: &Room<'_>) -> String {
     )
 }
 
-/// What was found.
+/// The groups that the search found.
 fn groups(room: &Room<'_>, found: &Duplicates, asked: &Asked) -> String {
     let mut out = facts(&[
         ("Different", grouped(found.different)),
@@ -118,7 +118,7 @@ fn rows(room: &Room<'_>, group: &Group) -> String {
     out + "</tbody>"
 }
 
-/// The same as data: how far the search is, and what was found.
+/// The page as JSON: the progress of the search, and its groups.
 pub(super) fn data(room: &Room<'_>, pack: &Selection, asked: &Asked) -> impl Serialize + use<> {
     let most = match asked.number("most") {
         0 => EACH,

@@ -1,5 +1,5 @@
-//! Documents of a loader, or why there are none -> what is known of its run: the last document, rates, events. Keeps the last numbers
-//! when the loader has gone, and starts again with another loader.
+//! Documents of a loader, or why there are none -> what is known of its run: the last document, rates, events. Keeps the last
+//! numbers when the loader has gone, and starts again with another loader.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -72,7 +72,7 @@ impl Seen {
         self.lost.is_none() && self.latest.state == RunState::Running
     }
 
-    /// What the loader says that the fields of this version do not have.
+    /// Fields of the status document that this version does not know.
     pub(super) fn beyond(&self) -> impl Iterator<Item = (&str, &Value)> {
         let known = Status { memory_bytes: Some(0), ledger: Some(LedgerStatus::default()), ..Status::default() };
         let known = match serde_json::to_value(known) {

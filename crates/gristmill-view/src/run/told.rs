@@ -1,5 +1,5 @@
-//! What a loader says beside its stages -> parts of its page: how good its shuffle is, what its ledger notes, what was bad or
-//! cannot be read, what happened, and whatever a newer loader says that this version has no place for.
+//! The status of a loader, without its stages -> parts of its page: certificate of the shuffle, ledger, bad chunks, errors of
+//! reading, events, and fields of a newer loader that this version does not know.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::watch::numbers;
 const EVENTS: usize = 200;
 const LISTED: usize = 30;
 
-/// What certificates say of the shuffle, of one output or of all; empty where none was made.
+/// The certificates of the shuffle, of one output or of all; empty if the loader made none.
 pub(super) fn certificates(status: &Status, output: Option<&str>) -> String {
     let mut out = String::new();
     let chosen = status.certificates.iter().filter(|one| output.is_none_or(|alias| alias == one.output));
@@ -33,7 +33,7 @@ pub(super) fn certificates(status: &Status, output: Option<&str>) -> String {
     out
 }
 
-/// The ledger that the loader writes; empty where it writes none.
+/// The ledger that the loader writes; empty if it writes none.
 pub(super) fn ledger(status: &Status) -> String {
     let Some(ledger) = &status.ledger else { return String::new() };
     let fault = ledger

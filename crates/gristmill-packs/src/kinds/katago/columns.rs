@@ -1,4 +1,4 @@
-//! The rows of a chunk -> what a pack says of them in SQL. A column more is a line in `COLUMNS`.
+//! The rows of a chunk -> its columns in SQL. A new column is a line in `COLUMNS`.
 
 use gristmill_format::katago::row::board;
 use gristmill_format::source::Chunk;
@@ -20,13 +20,13 @@ pub fn columns() -> Vec<(&'static str, &'static str)> {
     names(&COLUMNS)
 }
 
-/// What the rows of a chunk say: the least and the most of each.
+/// The least and the most of the points and stones of a chunk's rows.
 struct Facts {
     points: (u32, u32),
     stones: (u32, u32),
 }
 
-/// What goes into the columns for a chunk of at least one row.
+/// The values of the columns for a chunk of at least one row.
 ///
 /// Errors: `Missing` for a chunk without a layout.
 pub fn facts(chunk: &Chunk) -> Result<Vec<SqlValue>> {

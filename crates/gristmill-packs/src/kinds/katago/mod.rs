@@ -1,5 +1,5 @@
-//! Training rows of KataGo, as the engine has to know them: packed as they are, with their columns and tensors.
-//! A chunk is a run of rows of a shard, since shards have no games.
+//! What the engine needs of training rows of KataGo: they are packed as they are, and have columns and tensors.
+//! A chunk is some consecutive rows of a shard, since shards have no games.
 
 pub mod columns;
 
@@ -120,7 +120,7 @@ impl Codec for KataGo {
         Ok(if i == 0 { board.points } else { board.own + board.other }.into())
     }
 
-    /// Chunks are the same where the same boards lie in them in the same order, whatever was found out about them.
+    /// Two chunks are the same if they have the same boards in the same order, whatever their targets are.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
         let content = |game: u64| {
             let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
