@@ -15,9 +15,9 @@ def newest_rows(total: int, *, least: int = 250_000, slope: float = 0.4, power: 
         window = rows[rows.num_frames - gm.newest_rows(rows.num_frames) :]
 
     A run of up to `least` rows trains on all of them. A longer one trains on
-    `least * (1 + slope * ((total / least) ** power - 1) / power)` rows, rounded down: past `least` rows the window grows
-    by `slope` rows for each new row at first, and more slowly later. A pack that grows by `existing="append"` has its
-    newest rows last.
+    `least * (1 + slope * ((total / least) ** power - 1) / power)` rows, rounded down: past `least` rows the window
+    grows by `slope` rows for each new row at first, and more slowly later. A pack that grows by `existing="append"`
+    has its newest rows last.
 
     Args:
         total: number of rows of the run.
