@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use gristmill_engine::error::Error;
 use gristmill_jobs::shares::Share;
 
 use crate::failure::{Failure, Result};
@@ -43,7 +44,7 @@ pub(crate) struct Pack {
     pub(crate) layout: Option<Layout>,
     /// Pack share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which packs some. `gristmill commit OUT`
     /// makes the pack of all; `gristmill shares OUT` lists them.
-    #[arg(long, value_name = "N/OF", conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
+    #[arg(long, value_name = "N/OF", value_parser = share, conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
     pub(crate) share: Option<Share>,
     /// Replace an existing pack, once the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
@@ -225,6 +226,14 @@ impl Pack {
             )),
         }
     }
+}
+
+/// A share by its words; the option is named beside what is wrong with them.
+fn share(words: &str) -> std::result::Result<Share, String> {
+    words.parse().map_err(|e| match e {
+        Error::Config { message, .. } => message,
+        e => e.to_string(),
+    })
 }
 
 /// Forms of rows.

@@ -26,7 +26,7 @@ pub(crate) fn text(found: &Bench) -> String {
         let [name, work, us, limit, floor, share] = row(stage);
         let _ = writeln!(out, "{name:<16} {work:<9}  {us:>11}  {limit:<15}  {floor:>8}  {share:>6}");
     }
-    out.push_str("\nqueue behind     threads   full  empty   mean  room\n");
+    out.push_str("\nqueue after      threads   full  empty   mean  room\n");
     for (threads, depth) in depths(found) {
         let Depth { stage, capacity, mean, full, empty, .. } = depth;
         let (full, empty) = (100.0 * full, 100.0 * empty);
@@ -264,7 +264,7 @@ fn of_depth(threads: usize, depth: &Depth) -> Figure {
     };
     let of = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     Figure {
-        title: format!("queue behind {}, {of}", depth.stage),
+        title: format!("queue after {}, {of}", depth.stage),
         lines: vec![format!(
             "share of time by how many wait there; {:.0} % empty, {:.0} % full",
             depth.empty * 100.0,

@@ -18,7 +18,10 @@ pub(crate) fn packed(packed: &Packed) -> String {
     let verb = if packed.dry_run { "would hold" } else { "holds" };
     let files = if packed.files == 1 { "one file".to_owned() } else { format!("{} files", packed.files) };
     let Packed { pack, rows, runs, layout, .. } = packed;
-    if packed.dry_run && *rows == 0 {
+    if packed.dry_run && packed.files == 0 && *rows > 0 {
+        // Shares know no files yet.
+        let _ = write!(out, "{pack} would hold {rows} rows of {runs} games");
+    } else if packed.dry_run && *rows == 0 {
         // Games other than those of 2048 are not decoded for this.
         let _ = write!(out, "{pack} would hold {runs} games, less those that are in it or cannot be taken; {layout}");
     } else {

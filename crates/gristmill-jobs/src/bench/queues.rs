@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_millis(3);
 /// Most bars of a histogram.
 const BARS: u64 = 16;
 
-/// How full the queue behind a stage was.
+/// How full the queue after a stage was.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Depth {
     /// The stage.

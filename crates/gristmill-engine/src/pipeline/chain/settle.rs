@@ -229,7 +229,7 @@ impl Chain {
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
             let message = match branch.plan.lane {
-                _ if is_barren && grows => format!("{}. {WAIT}", barren::instead(log)),
+                _ if is_barren && grows && !barren::is_file(log) => format!("{}. {WAIT}", barren::instead(log)),
                 _ if is_barren => barren::instead(log),
                 Some(lane) => empty_lane(lane),
                 None => {

@@ -21,6 +21,11 @@ impl Roster {
     }
 }
 
+/// Whether one file is streamed, in which no other games will come.
+pub(in crate::pipeline) fn is_file(log: &SourceLog) -> bool {
+    Path::new(&log.place()).is_file()
+}
+
 /// What lies where no game was found, and what takes it.
 pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {
     let (place, faults) = (log.place(), log.faults().faults);
