@@ -16,6 +16,7 @@ import pytest
 from buckets import FaultServer, built
 from demo_files import write_dm_control
 from katago_shards import write_shards
+from lerobot_sets import unpacked
 
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
@@ -95,11 +96,17 @@ def shards(names: dict[str, Any]) -> None:
     write_shards(Path("shards"), [700, 0, 341])
 
 
+def robots(names: dict[str, Any]) -> None:
+    """What the page calls `so100/`."""
+    unpacked("v3.0", Path()).rename("so100")
+
+
 #: What a page takes for granted: files of names that it uses, and names.
 PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {
     "buckets.md": buckets,
     "demonstrations.md": demonstrations,
     "katago.md": shards,
+    "robots.md": robots,
 }
 
 

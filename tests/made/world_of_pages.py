@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from demo_files import write_dm_control, write_imitation, write_magical
+from lerobot_sets import unpacked
 
 import gristmill as gm
 
@@ -71,6 +72,7 @@ class World:
         self.rows()
         self.demonstrations()
         self.runs()
+        unpacked("v3.0", root).rename(root / "so100")
 
     def do(self, *words: str) -> str:
         env = {**os.environ, "GRISTMILL_PYTHON": sys.executable}

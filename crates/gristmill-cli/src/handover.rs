@@ -37,6 +37,9 @@ const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
 /// Endings of files that no reader of the engine's has.
 const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
 
+/// The file by which a data set of LeRobot is known.
+const LEROBOT: &str = "meta/info.json";
+
 /// Arrays in an `.npz` by which it is of no form that the engine reads.
 const TELLING: [&str; 7] =
     ["observations", "observation", "actions", "terminals", "timeouts", "episode_starts", "next_observations"];
@@ -252,10 +255,13 @@ fn is_minari(path: &Path) -> bool {
         })
 }
 
-/// Whether the user's own arrays lie at `path`, judging by names: a file of them, or a folder of such files or of
-/// `.npy`.
+/// Whether the user's own arrays lie at `path`, judging by names: a file of them, a folder of such files or of `.npy`, or a data
+/// set of LeRobot.
 fn is_arrays(path: &Path) -> bool {
     let name = path.to_string_lossy();
+    if path.join(LEROBOT).is_file() {
+        return true;
+    }
     if path.is_dir() {
         let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
         let names: Vec<_> = names.take(MOST_FILES).collect();
@@ -307,6 +313,10 @@ mod tests {
         let (mine, other) = (root.path().join("mine.npz"), root.path().join("other.npz"));
         fs::write(&mine, b"PK observations.npy").unwrap();
         fs::write(&other, b"PK obs.npy").unwrap();
+        let robot = root.path().join("so100");
+        fs::create_dir_all(robot.join("meta")).unwrap();
+        fs::write(robot.join("meta/info.json"), b"{}").unwrap();
+        let robot = robot.display();
         for name in ["door.hdf5", "frames.arrow", "frames.feather"] {
             fs::write(root.path().join(name), b"").unwrap();
         }
@@ -326,6 +336,8 @@ mod tests {
             format!("inspect {set} --json"),
             format!("verify {empty} {set}"),
             format!("inspect {mine}"),
+            format!("verify {robot}"),
+            format!("pack {robot} a"),
             format!("pack --input {root_of}/door.hdf5 --output a"),
             format!("stats {root_of}/door.hdf5"),
             format!("pack {root_of}/frames.arrow a"),

@@ -78,7 +78,7 @@ def _inspect(args: argparse.Namespace) -> Told:
         {"name": name, "dtype": str(layout[name].base), "shape": list(layout[name].shape)}
         for name in layout.names or ()
     ]
-    about = {key: str(value) for key, value in said.get("minari", {}).items()}
+    about = {key: str(value) for of in ("minari", "lerobot") for key, value in said.get(of, {}).items()}
     for key in ("fields", "left_out"):
         about.update({f"{key}.{name}": str(value) for name, value in said.get(key, {}).items()})
     told = {
@@ -97,7 +97,7 @@ def _inspect(args: argparse.Namespace) -> Told:
         f"  {field['name']:24} {field['dtype']} {'x'.join(map(str, field['shape']))}".rstrip() for field in fields
     ]
     lines += [
-        f"note: {name}: the pictures were stored as JPEG, and are not what was seen" for name in said.get("lossy", [])
+        f"note: {name}: the pictures were stored with loss, and are not what was seen" for name in said.get("lossy", [])
     ]
     return told, "\n".join(lines)
 

@@ -13,6 +13,7 @@ from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
 if _TYPE_CHECKING:
+    from gristmill.demos import lerobot as lerobot
     from gristmill.demos import minari as minari
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "collect_random",
     "from_arrays",
     "get_meta_dict",
+    "lerobot",
     "load_config",
     "load_dataset_dict",
     "load_wds_datasets",
@@ -44,7 +46,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    # An extra, and long to import.
-    if name != "minari":
+    # Extras, and long to import.
+    if name not in ("lerobot", "minari"):
         raise AttributeError(f"module 'gristmill.demos' has no attribute {name!r}")
-    return _import_module("gristmill.demos.minari")
+    return _import_module(f"gristmill.demos.{name}")

@@ -1,4 +1,4 @@
-"""Minari data sets and arrays of one's own, read by Python alone -> shards in their stead, by episode."""
+"""Minari and LeRobot data sets and arrays of one's own, read by Python alone -> shards in their stead, by episode."""
 
 from __future__ import annotations
 
@@ -136,7 +136,9 @@ def _fault(error: Exception, episode: int | None) -> dict[str, Any]:
 
 def _form(path: str) -> str:
     """The form of what could not be opened, by its name."""
-    return f"demo.own.{path.rsplit('.', 1)[-1]}" if os.path.isfile(path) else "demo.minari"
+    if os.path.isfile(path):
+        return f"demo.own.{path.rsplit('.', 1)[-1]}"
+    return "demo.lerobot" if os.path.isfile(os.path.join(path, "meta", "info.json")) else "demo.minari"
 
 
 def _size(path: str) -> int:

@@ -172,10 +172,18 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def refused(
-    path: str, says: str, *, episode: int | None = None, field: str | None = None, kind: str = "corrupt"
+    path: str,
+    says: str,
+    *,
+    episode: int | None = None,
+    row: int | None = None,
+    field: str | None = None,
+    kind: str = "corrupt",
 ) -> FormatError:
     """The error about something in a data set, with its place."""
     place = path if episode is None else f"{path}: episode {episode}"
     if field is not None:
         place = f"{place}: `{field}`"
-    return FormatError(f"{place}: {kind}: {says}", kind=kind, source=path, member=field, chunk=episode)
+    if row is not None:
+        says = f"row {row}: {says}"
+    return FormatError(f"{place}: {kind}: {says}", kind=kind, source=path, member=field, chunk=episode, frame=row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from gristmill.safe_pickle import Instance
 
 #: Smaller pictures are stored as they are.
 _LEAST_SIDE = 32
+
+#: How Pillow calls pictures of so many channels of 8 bits.
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def is_jpeg_space(space: Instance, leaf: Leaf) -> bool:
@@ -44,23 +47,30 @@ def encoded(pictures: npt.NDArray[np.uint8]) -> list[bytes]:
 
 
 def decoded(
-    files: Iterable[bytes], count: int, shape: tuple[int, ...], place: tuple[str, int, str]
+    files: Iterable[bytes],
+    count: int,
+    shape: tuple[int, ...],
+    place: tuple[str, int, str],
+    formats: Sequence[str] = ("JPEG",),
 ) -> npt.NDArray[np.uint8]:
-    """Pictures (count, *shape) of as many JPEG files; `place` is file, episode and field.
+    """Pictures (count, *shape) of as many files of these formats of Pillow; `place` is file, episode and field.
 
     Raises:
         MissingPackageError: Pillow is not installed.
-        FormatError: a file is no JPEG, or of another size; nothing of another size is decoded.
+        FormatError: a file is of another format, size or mode; nothing of another size is decoded.
     """
     pillow = optional("PIL.Image", "minari")
     pictures = np.empty((count, *shape), np.uint8)
     path, episode, field = place
+    mode = _MODES.get(shape[2] if len(shape) == 3 else 1)
     for row, file in enumerate(files):
         try:
-            with pillow.open(io.BytesIO(file), formats=["JPEG"]) as picture:
+            with pillow.open(io.BytesIO(file), formats=formats) as picture:
                 if (picture.height, picture.width) != shape[:2]:
                     raise ValueError(f"a picture of {picture.height} x {picture.width}; expected {shape}")
+                if picture.mode != mode:
+                    raise ValueError(f"a picture of the mode {picture.mode}; expected {mode}")
                 pictures[row] = np.asarray(picture).reshape(shape)
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
-            raise refused(path, f"row {row}: {error}", episode=episode, field=field) from error
+            raise refused(path, str(error), episode=episode, row=row, field=field) from error
     return pictures

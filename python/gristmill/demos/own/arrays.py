@@ -24,7 +24,7 @@ from gristmill.records.layout import Layout
 _BLOCK = 1 << 22
 
 #: Fields in the order in which records have them; others follow, flags come last.
-_ORDER = ("obs", "next_obs", "acts", "rews")
+ORDER = ("obs", "next_obs", "acts", "rews")
 
 
 class ArrayDemos(Demos):
@@ -45,7 +45,7 @@ class ArrayDemos(Demos):
         """
         self._path, self._form, self._cut = path, form, ends.cut
         self._starts = np.cumsum([0, *ends.lengths]).tolist()
-        head = [name for first in _ORDER for name in columns if name.split(".")[0] == first]
+        head = [name for first in ORDER for name in columns if name.split(".")[0] == first]
         kept = {name: columns[name] for name in [*head, *(name for name in columns if name not in head)]}
         self._made: dict[str, npt.NDArray[np.bool_]] = {}
         for name in ("dones", "truncated"):

@@ -13,7 +13,7 @@ USUAL = {
     "obs": ("observations", "observation", "obs"),
     "next_obs": ("next_observations", "next_observation", "next_obs"),
     "acts": ("actions", "action", "acts"),
-    "rews": ("rewards", "reward", "rews"),
+    "rews": ("rewards", "reward", "rews", "next.reward"),
     "terminated": ("terminals", "terminated", "terminations", "terminal"),
     "truncated": ("timeouts", "truncated", "truncations", "timeout"),
     "dones": ("dones", "done"),
@@ -36,7 +36,7 @@ _BY_NAME = {name: field for field, names in USUAL.items() for name in names}
 
 def usual(name: str) -> str | None:
     """The field that an array of a usual name is, else `None`. Parts go along: `observations/image` is `obs.image`."""
-    head, *rest = re.split(r"[./]", name)
+    head, *rest = [name] if name in _BY_NAME else re.split(r"[./]", name)
     field = _BY_NAME.get(head)
     return None if field is None or (rest and field in ENDS) else ".".join([field, *rest])
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.demos.lerobot import LeRobotDemos, data_set, open_lerobot
 from gristmill.demos.own.arrays import ArrayDemos, checked
 from gristmill.demos.own.columns import Gathered, mapped
 from gristmill.demos.own.episodes import Ends, fault, find_ends
@@ -42,8 +43,10 @@ MAX_BYTES = 2 << 30
 
 
 def is_own(path: str) -> bool:
-    """Whether data of no form that has a reader of its own lie here, as far as names tell; see `could_be_own`."""
+    """Whether data that Python reads lie here, arrays or LeRobot, as far as names tell; see `could_be_own`."""
     kind = _kind(path)
+    if data_set(path) is not None:
+        return True
     if os.path.isdir(path):
         npy, others = _inside(path)
         if _are_rows(path, others):
@@ -62,6 +65,8 @@ def is_own(path: str) -> bool:
 
 def could_be_own(path: str) -> bool:
     """Whether `open_own` may be tried where no other form fits, so that its error tells which arrays there are."""
+    if data_set(path) is not None:
+        return True
     if os.path.isdir(path):
         npy, others = _inside(path)
         own = bool(others) and not _are_rows(path, others)
@@ -81,8 +86,10 @@ def open_own(
     fields: Mapping[str, str] | None = None,
     columns: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_BYTES,
-) -> ArrayDemos:
+) -> ArrayDemos | LeRobotDemos:
     """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, a folder of `.npy`, or a folder of such files.
+
+    The folder of a LeRobot data set opens as `gristmill.demos.lerobot.open_lerobot` says.
 
     A folder of files is one data set, in order of name: each file is one episode, unless arrays in it say where
     episodes end. So is a pattern such as `runs/*.npz`.
@@ -102,6 +109,8 @@ def open_own(
     """
     name = os.path.expanduser(os.fspath(path))
     asked = _asked(fields)
+    if data_set(name) is not None:
+        return open_lerobot(name, fields=asked, columns=columns, max_bytes=max_bytes)
     files, form = _files(name)
     folder = None if columns is None else _spilled(os.fspath(columns), name, files, asked)
     if folder is not None and os.path.exists(os.path.join(folder, "own.json")):

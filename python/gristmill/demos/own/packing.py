@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gristmill import _gristmill
+from gristmill.demos.lerobot import LeRobotDemos, data_set
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.own.arrays import ArrayDemos, from_arrays
 from gristmill.demos.own.by_game import Tabled, tabled, tabled_file
@@ -58,7 +59,7 @@ def opened_to_pack(source: Any, fields: Mapping[str, str] | None) -> Any:
     engines = os.path.isdir(path) and not (is_own(path) and not _gristmill.holds_games(path))
     if fields is None and (engines or (not os.path.exists(path) and not glob.has_magic(path))):
         return None
-    if fields is None and os.path.isdir(path) and _holds_native(path):
+    if fields is None and os.path.isdir(path) and data_set(path) is None and _holds_native(path):
         return None
     return (tabled_file(path) if fields is None else None) or open_any(path, fields=fields)
 
@@ -98,8 +99,10 @@ def as_folder(source: Any, pack: str, progress: Callable[[int, int], object] | N
         elif isinstance(source, Columns | Mapping) and not hasattr(source, "with_format"):
             found: Any = as_trajectories(source)
             _arrays(from_arrays(found.lengths, {one: found.column(one) for one in found.layout.names}), made, progress)
-        elif isinstance(source, ArrayDemos) or (isinstance(source, Selected) and isinstance(source._whole, ArrayDemos)):
+        elif isinstance(_whole_of(source), ArrayDemos):
             _arrays(source, made, progress)
+        elif isinstance(_whole_of(source), LeRobotDemos):
+            _by_episode(source, made, progress)
         elif isinstance(source, Demos | Trajectories | Selected):
             write_shards(made / "demos.tar", _named(source), progress=progress)
         elif isinstance(source, Games) and source.kind == "bullet":
@@ -136,14 +139,32 @@ def _arrays(demos: ArrayDemos | Selected, folder: Path, progress: Callable[[int,
             progress(first, len(lengths))
 
 
+def _by_episode(demos: LeRobotDemos | Selected, folder: Path, progress: Callable[[int, int], object] | None) -> None:
+    """The same of trajectories that are decoded one after another, of which few are in memory at a time."""
+    names, size, part = [name for name in demos.layout.names if name], 0, 0
+    together: list[Any] = []
+    for i in range(len(demos)):
+        together.append(demos[i])
+        size += together[-1].nbytes
+        if size >= _PART or i + 1 == len(demos):
+            with open(folder / f"arrays-{part:06}.npz", "wb") as file:
+                arrays = {name: np.concatenate([one[name] for one in together]) for name in names}
+                np.savez(file, allow_pickle=False, **arrays)
+            size, part, together = 0, part + 1, []
+        if progress is not None:
+            progress(i + 1, len(demos))
+
+
+def _whole_of(demos: Any) -> Any:
+    """What trajectories were selected of."""
+    while isinstance(demos, Selected):
+        demos = demos._whole
+    return demos
+
+
 def _named(demos: Any) -> Any:
     """Demonstrations with the attributes that errors name."""
-    if isinstance(demos, Selected):
-        whole: Any = demos
-        while isinstance(whole, Selected):
-            whole = whole._whole
-        return _Chosen(demos, whole)
-    return demos
+    return _Chosen(demos, _whole_of(demos)) if isinstance(demos, Selected) else demos
 
 
 class _Chosen:

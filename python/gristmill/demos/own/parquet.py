@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,23 @@ def _leaves(pa: Any, fields: Any, above: str = "") -> list[str]:
 
 def _read(pa: Any, path: str, file: Any, name: str, max_bytes: int) -> npt.NDArray[Any]:
     """A column as an array (rows, ...)."""
-    about, values = file.metadata, 0
-    for i in range(about.num_row_groups):
+    bounded(path, file.metadata, name, max_bytes)
+    table = file.read(columns=[name])
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    if name not in table.column_names:
+        raise fault(path, "unsupported", f"a column of type {file.schema_arrow}", name)
+    return array_of(path, name, table.column(name).combine_chunks())
+
+
+def bounded(path: str, about: Any, name: str, max_bytes: int, groups: Iterable[int] | None = None) -> None:
+    """Refuses a column that takes more than `max_bytes`, by the metadata of its file; of some row groups, or of all.
+
+    Raises:
+        FormatError: it takes more, or its file says so.
+    """
+    values = 0
+    for i in range(about.num_row_groups) if groups is None else groups:
         group = about.row_group(i)
         columns = [group.column(j) for j in range(group.num_columns)]
         mine = [one for one in columns if one.path_in_schema == name or one.path_in_schema.startswith(f"{name}.")]
@@ -62,12 +77,6 @@ def _read(pa: Any, path: str, file: Any, name: str, max_bytes: int) -> npt.NDArr
             or sum(one.total_uncompressed_size for one in mine) > max_bytes
         ):
             raise fault(path, "too_large", f"{values} values or more; the bound is {max_bytes} bytes", name)
-    table = file.read(columns=[name])
-    while any(pa.types.is_struct(field.type) for field in table.schema):
-        table = table.flatten()
-    if name not in table.column_names:
-        raise fault(path, "unsupported", f"a column of type {file.schema_arrow}", name)
-    return array_of(path, name, table.column(name).combine_chunks())
 
 
 def _bytes(column: Any) -> int:

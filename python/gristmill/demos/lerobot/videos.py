@@ -1,0 +1,81 @@
+"""The frames of an episode out of a video, by PyAV: one for each step, at the time that the step has."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.demos.lerobot.catalogue import Clip
+from gristmill.demos.lerobot.tables import TOLERANCE
+from gristmill.demos.minari.catalogue import refused
+from gristmill.errors import FormatError
+from gristmill.options.optional import optional
+
+
+def fill(target: npt.NDArray[np.uint8], clip: Clip, fps: float, episode: int, field: str) -> None:
+    """Puts the frames of an episode into `target`, uint8 (steps, 3, height, width).
+
+    Raises:
+        MissingPackageError: PyAV is not installed.
+        OSError: the video cannot be read.
+        FormatError: the video is missing or damaged, has frames of another size, lacks one, or has one too many.
+    """
+    av = optional("av", "lerobot")
+    place: dict[str, Any] = {"episode": episode, "field": field}
+    if not os.path.exists(clip.file):
+        raise refused(clip.file, "there is no such video", **place, kind="missing")
+    with open(clip.file, "rb"):
+        pass
+    try:
+        with av.open(clip.file) as container:
+            if not container.streams.video:
+                raise refused(clip.file, "no video stream in it", **place)
+            _fill(target, container, clip, fps, place)
+    except FormatError:
+        raise
+    except (av.FFmpegError, LookupError, ValueError, ArithmeticError, MemoryError) as error:
+        raise refused(clip.file, f"no video that PyAV can read: {error}", **place) from error
+
+
+def _fill(target: npt.NDArray[np.uint8], container: Any, clip: Clip, fps: float, place: dict[str, Any]) -> None:
+    stream = container.streams.video[0]
+    if stream.codec_context is None:
+        raise refused(clip.file, "a video in a codec that PyAV does not know", **place, kind="unsupported")
+    _check_size(stream.codec_context, target, clip, 0, place)
+    if clip.start:
+        container.seek(max(int((clip.start - 1 / fps) / stream.time_base), 0), stream=stream)
+    row, steps = 0, len(target)
+    for frame in container.decode(stream):
+        if frame.pts is None:
+            raise refused(clip.file, "a frame without a time", **place, row=row)
+        off = (float(frame.pts * frame.time_base) - clip.start) * fps - row
+        if off < -TOLERANCE and row == 0:
+            # The frames of the episode before, from which the decoder begins.
+            continue
+        if off < -TOLERANCE:
+            says = f"a frame at {clip.start + (row + off) / fps:.4f} s, between those of two steps"
+            raise refused(clip.file, says, **place, row=row, kind="wrong_size")
+        if row == steps:
+            if clip.last:
+                says = f"more frames than the {steps} steps of the episode"
+                raise refused(clip.file, says, **place, row=row, kind="wrong_size")
+            return
+        if off > TOLERANCE:
+            says = f"no frame at {clip.start + row / fps:.4f} s; the next is at {clip.start + (row + off) / fps:.4f} s"
+            raise refused(clip.file, says, **place, row=row, kind="missing")
+        _check_size(frame, target, clip, row, place)
+        target[row] = frame.to_ndarray(format="rgb24").transpose(2, 0, 1)
+        row += 1
+    if row < steps:
+        says = f"the video ends; the episode has {steps} steps"
+        raise refused(clip.file, says, **place, row=row, kind="truncated")
+
+
+def _check_size(found: Any, target: npt.NDArray[np.uint8], clip: Clip, row: int, place: dict[str, Any]) -> None:
+    """Before anything of another size is decoded."""
+    if (3, found.height, found.width) != target.shape[1:]:
+        says = f"frames of {found.height} x {found.width}; info.json says (channels, height, width) {target.shape[1:]}"
+        raise refused(clip.file, says, **place, row=row, kind="wrong_size")

@@ -1,0 +1,205 @@
+"""Data sets that LeRobot itself wrote, versions 2.1 and 3.0: opened, inspected, verified, packed and fed."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lerobot_sets import FPS, LENGTHS, TASKS, TOP, VERSIONS, WRIST, column, rewrite, say, step, unpacked
+
+import gristmill as gm
+
+pytest.importorskip("av", reason="skipped: needs PyAV (pip install .[lerobot])")
+
+STEPS = sum(LENGTHS)
+
+#: How far pictures of a video may be from what was recorded.
+NEAR = 2
+
+FIELDS = {"obs.state": "observation.state", "acts": "action", "rews": "next.reward", "grid": "grid"}
+
+
+@pytest.fixture(params=VERSIONS)
+def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpacked(request.param, tmp_path)
+
+
+def run(*words: object, code: int = 0) -> dict[str, Any]:
+    command = [sys.executable, "-m", "gristmill", *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_everything_that_was_recorded_is_there(data: Path) -> None:
+    demos = gm.open(data, expect=gm.demos.lerobot.LeRobotDemos)
+    assert (demos.lengths, demos.num_frames) == (LENGTHS, STEPS)
+    assert demos.format == f"demo.lerobot.{data.name[8:10]}"
+    assert [demos.truncated(i) for i in range(3)] == [False, True, False]
+    for field, name in FIELDS.items():
+        expected = column(name)
+        expected = expected[:, 0] if field == "rews" else expected
+        np.testing.assert_array_equal(demos.column(field), expected)
+        assert demos.column(field).dtype == expected.dtype
+    np.testing.assert_array_equal(demos.column("obs.images.wrist"), np.moveaxis(column(WRIST), -1, 1))
+    top = demos.column("obs.images.top")
+    assert (top.dtype, top.shape) == (np.dtype(np.uint8), (STEPS, 3, 48, 64))
+    assert np.abs(top.astype(int) - np.moveaxis(column(TOP), -1, 1)).max() <= NEAR
+    np.testing.assert_array_equal(np.flatnonzero(demos.column("dones")), np.cumsum(LENGTHS) - 1)
+    np.testing.assert_array_equal(np.flatnonzero(demos.column("truncated")), [11])
+    np.testing.assert_array_equal(demos.column("next.success"), column("next.success")[:, 0])
+    for i, steps in enumerate(LENGTHS):
+        records = demos[i]
+        for name in demos.layout.names:
+            if name:
+                first = sum(LENGTHS[:i])
+                np.testing.assert_array_equal(records[name], demos.column(name)[first : first + steps])
+        assert demos.extras(i) == {"task": [TASKS[i]] * steps}
+
+
+def test_it_says_what_it_is_and_what_it_does_not_carry(data: Path) -> None:
+    said = gm.open(data).metadata
+    about = said["lerobot"]
+    assert (about["fps"], about["robot_type"], about["tasks"]) == (FPS, "so100", ["pick", "place"])
+    assert about["names"]["action"] == ["a", "b"]
+    assert said["fields"]["obs.state"] == "observation.state"
+    assert said["lossy"] == ["obs.images.top"]
+    assert [name for name in said["left_out"] if "stats" in name] == list(said["left_out"])
+    path = next((data / "data").rglob("*.parquet"))
+    rewrite(path, lambda table: table.append_column("mood", table.column("index")))
+    if data.name.endswith("v3.0"):
+        assert gm.open(data).metadata["left_out"]["mood"] == "a column that info.json does not list"
+
+
+def test_fields_choose_what_is_read(data: Path) -> None:
+    for video in (data / "videos").rglob("*.mp4"):
+        video.unlink()
+    demos = gm.open(data, fields={"obs": "observation.state", "acts": "action"})
+    assert set(demos.layout.names) - {""} == {"obs", "acts", "dones", "truncated"}
+    np.testing.assert_array_equal(demos.column("obs"), column("observation.state"))
+    assert demos.truncated(1)
+    assert demos.metadata["left_out"][TOP] == "not asked for"
+    with pytest.raises(gm.FormatError, match=r"no `observation.stat`; did you mean `observation.state`"):
+        gm.open(data, fields={"obs": "observation.stat"})
+    with pytest.raises(gm.ConfigError, match="says itself where episodes end"):
+        gm.open(data, fields={"obs": "observation.state", "dones": "next.done"})
+
+
+def test_columns_on_disk_are_found_again(data: Path, tmp_path: Path) -> None:
+    demos = gm.open(data, columns=tmp_path / "columns")
+    top = demos.column("obs.images.top")
+    assert isinstance(top, np.memmap)
+    (written,) = (tmp_path / "columns").rglob("*.npy")
+    before = written.stat().st_mtime_ns
+    again = gm.open(data, columns=tmp_path / "columns", fields={"obs": TOP, "acts": "action"})
+    np.testing.assert_array_equal(again.column("obs"), top)
+    assert written.stat().st_mtime_ns == before
+
+
+def test_a_pack_has_every_bit_and_decodes_no_more(data: Path, tmp_path: Path) -> None:
+    demos = gm.open(data)
+    done = gm.pack(data, tmp_path / "pack")
+    assert (done.runs, done.rows, done.skipped) == (3, STEPS, [])
+    gm.pack(demos[1:], tmp_path / "some")
+    pack, some = gm.open(tmp_path / "pack"), gm.open(tmp_path / "some")
+    assert (pack.lengths, some.lengths) == (LENGTHS, LENGTHS[1:])
+    assert [pack.truncated(i) for i in range(3)] == [False, True, False]
+    for name in demos.layout.names:
+        if name:
+            found = pack.column(name)
+            assert found.dtype == demos.column(name).dtype
+            np.testing.assert_array_equal(found, demos.column(name))
+            np.testing.assert_array_equal(some.column(name), demos.column(name)[LENGTHS[0] :])
+
+
+def test_steps_pairs_windows_and_stacks_are_fed(data: Path, tmp_path: Path) -> None:
+    demos = gm.open(data)
+    gm.pack(data, tmp_path / "pack")
+    rows = {}
+    several = gm.pairs.Steps(("obs.state", "obs.images.wrist", "acts"))
+    for name, source in {"set": demos, "pack": gm.open(tmp_path / "pack")}.items():
+        loader = gm.DataLoader(source, encoder=several, batch_size=4, seed=3, epochs=1, last_batch="keep")
+        batches = list(loader)
+        rows[name] = np.concatenate([batch["obs.state"] for batch in batches])
+        assert batches[0]["obs.images.wrist"].shape == (4, 3, 24, 32)
+    np.testing.assert_array_equal(rows["set"], rows["pack"])
+    assert len(rows["set"]) == STEPS
+    pairs = gm.pairs.TemporalOffset("dynamics", obs="obs.state", action="acts").over(demos)
+    assert len(pairs) == STEPS - 3
+    offset = pairs[np.arange(len(pairs))]
+    np.testing.assert_array_equal(offset.target[:, 1], offset.context[:, 1] + 1)
+    windows = gm.pairs.Windows(size=3, obs="obs.state").over(demos)[[0, 1, 2]]
+    np.testing.assert_array_equal(windows.extra_context, [[False, False, True], [False, True, True], [True] * 3])
+    stack = gm.pairs.FrameStack(size=2, obs="obs.images.wrist").over(demos)[[5]]
+    assert stack.context.shape == (1, 6, 24, 32)
+    np.testing.assert_array_equal(stack.extra_context, [[False, True]])
+    only = gm.open(data, fields={"obs": "observation.state", "acts": "action"})
+    batch = next(iter(gm.StepLoader([only], gm.pairs.BC, batch_size=4, seed=1)))
+    assert batch["obs"].shape == (4, 3)
+
+
+def test_another_process_opens_it_again(data: Path) -> None:
+    again = pickle.loads(pickle.dumps(gm.open(data)))
+    np.testing.assert_array_equal(again[2]["obs.images.wrist"], gm.open(data)[2]["obs.images.wrist"])
+
+
+def test_commands_take_it(data: Path, tmp_path: Path) -> None:
+    told = run("inspect", data)
+    assert (told["chunks"], told["frames"], told["format"]) == (3, STEPS, f"demo.lerobot.{data.name[8:10]}")
+    assert told["about"]["robot_type"] == "so100"
+    assert told["lossy"] == ["obs.images.top"]
+    assert run("verify", data)["checked"] == STEPS
+    assert run("stats", data)["demos"]["truncated"] == 1
+    assert run("pack", data, tmp_path / "pack")["runs"] == 3
+    assert run("convert", data, tmp_path / "x.tar.zst")["trajectories"] == 3
+    shard = gm.open(tmp_path / "x.tar.zst")
+    assert shard.lengths == LENGTHS
+    assert shard.extras(2)["task"] == ["place"] * LENGTHS[2]
+    assert gm.doctor(data).healthy
+    (data / "videos").rename(data / "gone")
+    faults = run("verify", data, code=1)["faults"]
+    assert [(one["chunk"], one["kind"]) for one in faults] == [(0, "missing"), (1, "missing"), (2, "missing")]
+    assert not gm.doctor(data).healthy
+
+
+def test_the_command_finds_it(data: Path, tmp_path: Path) -> None:
+    built = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[1] / "target")) / "debug/gristmill"
+    if not built.exists():
+        pytest.skip("skipped: no gristmill command; `cargo build` makes it")
+    env = {**os.environ, "GRISTMILL_PYTHON": sys.executable}
+    line: list[str | Path] = [built, "pack", data, tmp_path / "pack", "--json"]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["rows"] == STEPS
+
+
+def test_what_pyav_decodes_needs_it(data: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['av'] = None\n"
+        "import gristmill as gm\n"
+        f"some = gm.open({str(data)!r}, fields={{'obs': 'observation.state', 'acts': 'action'}})\n"
+        "assert len(some.column('obs')) == 16\n"
+        "try:\n"
+        f"    gm.open({str(data)!r})\n"
+        "except gm.MissingPackageError as error:\n"
+        "    assert 'pip install gristmill[lerobot]' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_pictures_may_have_their_channels_first_in_info(data: Path) -> None:
+    def turned(info: dict[str, Any]) -> None:
+        info["features"][TOP].update(shape=[3, 48, 64], names=["channels", "height", "width"])
+        info["features"][WRIST].update(shape=[3, 24, 32], names=None)
+
+    say(data, turned)
+    demos = gm.open(data)
+    assert demos.layout.dtype["obs.images.top"].shape == (3, 48, 64)
+    np.testing.assert_array_equal(demos[1]["obs.images.wrist"][3], np.moveaxis(step(1, 3)[WRIST], -1, 0))
