@@ -6,6 +6,7 @@ A block whose fence says `needs=PACKAGE` runs where that is installed; where it 
 import importlib.util
 import re
 import signal
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,8 +98,11 @@ def shards(names: dict[str, Any]) -> None:
 
 
 def robots(names: dict[str, Any]) -> None:
-    """What the page calls `so100/`."""
+    """What the page calls `so100/` and `played/`."""
     unpacked("v3.0", Path()).rename("so100")
+    with tarfile.open(ROOT / "tests/data/imitation-1.0.tar.xz") as file:
+        file.extractall(filter="data")
+    Path("imitation").rename("played")
 
 
 #: What a page takes for granted: files of names that it uses, and names.

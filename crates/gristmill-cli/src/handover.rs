@@ -37,8 +37,9 @@ const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
 /// Endings of files that no reader of the engine's has.
 const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
 
-/// The file by which a data set of LeRobot is known.
-const LEROBOT: &str = "meta/info.json";
+/// Files by which data sets of LeRobot, of `imitation` and of TFDS are known: all in a row are there.
+const SETS: [&[&str]; 3] =
+    [&["meta/info.json"], &["state.json", "dataset_info.json"], &["features.json", "dataset_info.json"]];
 
 /// Arrays in an `.npz` by which it is of no form that the engine reads.
 const TELLING: [&str; 7] =
@@ -256,10 +257,10 @@ fn is_minari(path: &Path) -> bool {
 }
 
 /// Whether the user's own arrays lie at `path`, judging by names: a file of them, a folder of such files or of `.npy`, or a data
-/// set of LeRobot.
+/// set that files in it tell.
 fn is_arrays(path: &Path) -> bool {
     let name = path.to_string_lossy();
-    if path.join(LEROBOT).is_file() {
+    if SETS.iter().any(|names| names.iter().all(|name| path.join(name).is_file())) {
         return true;
     }
     if path.is_dir() {

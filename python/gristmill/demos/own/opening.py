@@ -20,6 +20,7 @@ from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
+from gristmill.demos.own.saved import files_of_saved, is_saved, of_saved
 from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import published_folder
@@ -45,7 +46,7 @@ MAX_BYTES = 2 << 30
 def is_own(path: str) -> bool:
     """Whether data that Python reads lie here, arrays or LeRobot, as far as names tell; see `could_be_own`."""
     kind = _kind(path)
-    if data_set(path) is not None:
+    if data_set(path) is not None or is_saved(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -65,7 +66,7 @@ def is_own(path: str) -> bool:
 
 def could_be_own(path: str) -> bool:
     """Whether `open_own` may be tried where no other form fits, so that its error tells which arrays there are."""
-    if data_set(path) is not None:
+    if data_set(path) is not None or is_saved(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -89,7 +90,8 @@ def open_own(
 ) -> ArrayDemos | LeRobotDemos:
     """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, a folder of `.npy`, or a folder of such files.
 
-    The folder of a LeRobot data set opens as `gristmill.demos.lerobot.open_lerobot` says.
+    The folder of a LeRobot data set opens as `gristmill.demos.lerobot.open_lerobot` says; a folder of trajectories that
+    `imitation` saved has a row for each episode.
 
     A folder of files is one data set, in order of name: each file is one episode, unless arrays in it say where
     episodes end. So is a pattern such as `runs/*.npz`.
@@ -147,6 +149,8 @@ def _asked(fields: Mapping[str, str] | None) -> dict[str, str] | None:
 
 def _files(path: str) -> tuple[list[str], str]:
     """The files of a data set, in order of name, and their kind; `npy` for a folder that is one table."""
+    if is_saved(path):
+        return files_of_saved(path), "imitation"
     if os.path.isdir(path):
         npy, others = _inside(path)
         if npy and not others:
@@ -193,7 +197,7 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
         return of_npy_folder(path, _inside(path)[0])
     if kind == "hdf5":
         return of_hdf5(path, max_bytes, fields)
-    return {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet}[kind](path, max_bytes)
+    return {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved}[kind](path, max_bytes)
 
 
 def _gathered(
