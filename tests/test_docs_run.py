@@ -98,11 +98,12 @@ def shards(names: dict[str, Any]) -> None:
 
 
 def robots(names: dict[str, Any]) -> None:
-    """What the page calls `so100/` and `played/`."""
+    """What the page calls `so100/`, `played/` and `arms/`."""
     unpacked("v3.0", Path()).rename("so100")
-    with tarfile.open(ROOT / "tests/data/imitation-1.0.tar.xz") as file:
-        file.extractall(filter="data")
-    Path("imitation").rename("played")
+    for name, inside, called in (("imitation-1.0", "imitation", "played"), ("rlds-4.9", "rlds", "arms")):
+        with tarfile.open(ROOT / f"tests/data/{name}.tar.xz") as file:
+            file.extractall(filter="data")
+        Path(inside).rename(called)
 
 
 #: What a page takes for granted: files of names that it uses, and names.

@@ -91,7 +91,14 @@ def test_the_metadata_are_of_the_pythons_that_are_checked() -> None:
 
 
 #: How modules that an extra brings are called as packages, where that is another name.
-PACKAGES = {"PIL": "pillow", "ale_py": "ale-py", "dm_control": "dm-control", "procgen": "procgen-mirror"}
+PACKAGES = {
+    "PIL": "pillow",
+    "google": "protobuf",
+    "google_crc32c": "google-crc32c",
+    "ale_py": "ale-py",
+    "dm_control": "dm-control",
+    "procgen": "procgen-mirror",
+}
 
 
 def named(requirements: list[str]) -> set[str]:

@@ -14,7 +14,7 @@ USUAL = {
     "next_obs": ("next_observations", "next_observation", "next_obs"),
     "acts": ("actions", "action", "acts"),
     "rews": ("rewards", "reward", "rews", "next.reward"),
-    "terminated": ("terminals", "terminated", "terminations", "terminal"),
+    "terminated": ("terminals", "terminated", "terminations", "terminal", "is_terminal"),
     "truncated": ("timeouts", "truncated", "truncations", "timeout"),
     "dones": ("dones", "done"),
     "episode_starts": ("episode_starts", "episode_start"),

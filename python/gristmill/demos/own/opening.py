@@ -20,6 +20,7 @@ from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
+from gristmill.demos.own.rlds import ENDING, files_of_rlds, is_rlds, of_rlds, split_of
 from gristmill.demos.own.saved import files_of_saved, is_saved, of_saved
 from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
@@ -46,7 +47,7 @@ MAX_BYTES = 2 << 30
 def is_own(path: str) -> bool:
     """Whether data that Python reads lie here, arrays or LeRobot, as far as names tell; see `could_be_own`."""
     kind = _kind(path)
-    if data_set(path) is not None or is_saved(path):
+    if data_set(path) is not None or is_saved(path) or is_rlds(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -61,12 +62,12 @@ def is_own(path: str) -> bool:
                 return any(name.removesuffix(".npy").split("/")[0] in TELLING for name in file.namelist())
         except (OSError, zipfile.BadZipFile, ValueError):
             return False
-    return kind in ("hdf5", "parquet") and os.path.isfile(path)
+    return kind in ("hdf5", "parquet", "rlds") and os.path.isfile(path)
 
 
 def could_be_own(path: str) -> bool:
     """Whether `open_own` may be tried where no other form fits, so that its error tells which arrays there are."""
-    if data_set(path) is not None or is_saved(path):
+    if data_set(path) is not None or is_saved(path) or is_rlds(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -91,7 +92,7 @@ def open_own(
     """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, a folder of `.npy`, or a folder of such files.
 
     The folder of a LeRobot data set opens as `gristmill.demos.lerobot.open_lerobot` says; a folder of trajectories that
-    `imitation` saved has a row for each episode.
+    `imitation` saved has a row for each episode, and the files of one that TFDS wrote a record.
 
     A folder of files is one data set, in order of name: each file is one episode, unless arrays in it say where
     episodes end. So is a pattern such as `runs/*.npz`.
@@ -151,6 +152,8 @@ def _files(path: str) -> tuple[list[str], str]:
     """The files of a data set, in order of name, and their kind; `npy` for a folder that is one table."""
     if is_saved(path):
         return files_of_saved(path), "imitation"
+    if is_rlds(path):
+        return files_of_rlds(path), "rlds"
     if os.path.isdir(path):
         npy, others = _inside(path)
         if npy and not others:
@@ -189,7 +192,8 @@ def _are_rows(folder: str, names: list[str]) -> bool:
 
 
 def _kind(path: str) -> str | None:
-    return next((kind for end, kind in _KINDS.items() if path.endswith(end)), None)
+    found = next((kind for end, kind in _KINDS.items() if path.endswith(end)), None)
+    return "rlds" if found is None and ENDING.search(path) else found
 
 
 def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | None) -> Iterator[Table]:
@@ -197,7 +201,8 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
         return of_npy_folder(path, _inside(path)[0])
     if kind == "hdf5":
         return of_hdf5(path, max_bytes, fields)
-    return {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved}[kind](path, max_bytes)
+    readers = {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved, "rlds": of_rlds}
+    return readers[kind](path, max_bytes)
 
 
 def _gathered(
@@ -208,11 +213,15 @@ def _gathered(
     about: dict[str, Any] = {"fields": {}, "left_out": {}}
     alone = len(files) == 1 and not (os.path.isdir(path) and kind != "npy")
     for file in files:
+        first = len(ends.lengths)
         for table in _tables(file, kind, max_bytes, fields):
             arrays, found = _fitted(path, table, fields, not alone, about)
             gathered.add(table.place, arrays)
             ends.lengths.extend(found.lengths)
             ends.cut.extend(found.cut)
+        if kind == "rlds":
+            splits = about.setdefault("splits", {})
+            splits[split_of(file)] = [splits.get(split_of(file), [first])[0], len(ends.lengths)]
     if not ends.lengths:
         raise fault(path, "empty", "no episodes in it")
     return gathered.finish(), ends, about

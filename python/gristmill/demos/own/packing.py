@@ -20,6 +20,7 @@ from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.own.arrays import ArrayDemos, from_arrays
 from gristmill.demos.own.by_game import Tabled, tabled, tabled_file
 from gristmill.demos.own.opening import is_own
+from gristmill.demos.own.rlds import is_rlds
 from gristmill.demos.own.saved import is_saved
 from gristmill.demos.own.tabled import add_game
 from gristmill.demos.own.tabled import write as write_table
@@ -60,7 +61,7 @@ def opened_to_pack(source: Any, fields: Mapping[str, str] | None) -> Any:
     engines = os.path.isdir(path) and not (is_own(path) and not _gristmill.holds_games(path))
     if fields is None and (engines or (not os.path.exists(path) and not glob.has_magic(path))):
         return None
-    known = data_set(path) is not None or is_saved(path)
+    known = data_set(path) is not None or is_saved(path) or is_rlds(path)
     if fields is None and os.path.isdir(path) and not known and _holds_native(path):
         return None
     return (tabled_file(path) if fields is None else None) or open_any(path, fields=fields)
