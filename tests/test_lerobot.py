@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,48 @@ def test_steps_pairs_windows_and_stacks_are_fed(data: Path, tmp_path: Path) -> N
     only = gm.open(data, fields={"obs": "observation.state", "acts": "action"})
     batch = next(iter(gm.StepLoader([only], gm.pairs.BC, batch_size=4, seed=1)))
     assert batch["obs"].shape == (4, 3)
+
+
+def test_delta_timestamps_are_steps_by_their_times(data: Path, tmp_path: Path) -> None:
+    gm.pack(data, tmp_path / "pack")
+    pack, times = gm.open(tmp_path / "pack"), [-0.2, 0, 0.1]
+    view = gm.views.delta_timestamps(times, gm.open(data).metadata["lerobot"]["fps"])
+    assert view == gm.views.Offsets((-2, 0, 1))
+    chosen = gm.Fields(["obs.state", "timestamp"])
+    seen = 0
+    for batch in gm.DataLoader(pack, encoder=chosen, view=view, batch_size=4, epochs=1, seed=1):
+        for row, mask in zip(batch["timestamp"], batch["mask"], strict=True):
+            seen += 1
+            np.testing.assert_allclose(row[mask] - row[1], np.asarray(times)[mask], atol=1e-6)
+            assert mask[0] == (row[1] > 0.15)
+    assert seen == STEPS
+
+
+def test_delta_timestamps_of_several_tensors() -> None:
+    of = gm.views.delta_timestamps
+    both = of({"obs": [-0.1, 0], "acts": [0, 1 / 30]}, 30, pad="zero")
+    assert both == gm.views.Offsets((-3, 0, 1), "zero", ["obs", "acts"])
+    assert of([1 / 29.97, 2 / 29.97], 29.97).offsets == (1, 2)
+    assert of([0.03333], 30).offsets == (1,)
+    wrongs: list[tuple[Callable[[], object], str]] = [
+        (lambda: of([0.05], 10), "0.05 seconds are no whole steps; the nearest step is at 0, 0 of 10 steps"),
+        (lambda: of({"obs": [0], "acts": [0.13]}, 10), "`acts`: 0.13 seconds are no whole steps"),
+        (lambda: of([0, -0.1], 10), "-0.1 follows step 0; expected ascending times"),
+        (lambda: of([0, 0.00001], 10), "1e-05 follows step 0"),
+        (lambda: of([], 10), "no times"),
+        (lambda: of({}, 10), "no times"),
+        (lambda: of([float("nan")], 10), "nan seconds; expected less than"),
+        (lambda: of([0], 0), "fps is 0; expected a number above 0"),
+        (lambda: of([0], float("nan")), "fps is nan"),
+        (lambda: of([0], 10, tolerance=-1), "tolerance is -1; expected a number from 0"),
+        (lambda: of({"obs": [0]}, 10, tensors=["acts"]), "tensors does not go with seconds by tensor"),
+    ]
+    for wrong, says in wrongs:
+        with pytest.raises(gm.ConfigError) as caught:
+            wrong()
+        assert says in str(caught.value)
+    with pytest.raises(TypeError, match="expected seconds"):
+        of(["a"], 10)  # type: ignore[list-item]
 
 
 def test_another_process_opens_it_again(data: Path) -> None:

@@ -9,13 +9,14 @@ anything is read, and each is encoded where it stands in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from gristmill.options.arguments import named_fields
+from gristmill.errors import ConfigError
+from gristmill.options.arguments import named, named_fields
 
-__all__ = ["NextStep", "Offsets", "Pad", "Stack", "Trajectory", "View", "Window"]
+__all__ = ["NextStep", "Offsets", "Pad", "Stack", "Trajectory", "View", "Window", "delta_timestamps"]
 
 #: What stands where a game has no step: the nearest that it has, zeros, or nothing (the row is left out of the epoch).
 Pad: TypeAlias = Literal["edge", "zero", "drop"]
@@ -141,6 +142,72 @@ class Trajectory:
     def to_config(self) -> dict[str, Any]:
         """The value of `view` in a configuration."""
         return {"trajectory": {"length": self.length, "pad": self.pad, "longer": self.longer}}
+
+
+@named
+def delta_timestamps(
+    seconds: Sequence[float] | Mapping[str, Sequence[float]],
+    fps: float,
+    *,
+    tolerance: float = 1e-4,
+    pad: Pad = "edge",
+    tensors: Sequence[str] | None = None,
+) -> Offsets:
+    """The steps at these times from each row, as LeRobot's `delta_timestamps` have them: a view by seconds.
+
+        fps = gm.open("so100/").metadata["lerobot"]["fps"]
+        view = gm.views.delta_timestamps([-0.2, -0.1, 0], fps)  # Offsets((-2, -1, 0)) at 10 frames of a second
+
+    Args:
+        seconds: times from the row, ascending. By tensor: each of these tensors has the times of all, each once and
+            ascending; `offsets` of what is returned says which stands where.
+        fps: steps of a second.
+        tolerance: seconds that a time may be off a whole step.
+        pad: what stands beyond the ends of the episode, as of `Offsets`.
+        tensors: the tensors that have the axis of time; by default all, or those that `seconds` names.
+
+    Raises:
+        ConfigError: no times, times that are not ascending, no multiple of a step, or `fps` that is no number above 0.
+        TypeError: what is no number.
+    """
+    if isinstance(seconds, Mapping):
+        if tensors is not None:
+            raise ConfigError("tensors does not go with seconds by tensor, which names them", field="tensors")
+        for name, one in seconds.items():
+            _whole_steps(one, fps, tolerance, f"`{name}`")
+        tensors, seconds = list(seconds), sorted({time for one in seconds.values() for time in one})
+        # Times of two tensors may be the same step.
+        return Offsets(tuple(sorted(set(_whole_steps(seconds, fps, tolerance, "seconds", apart=False)))), pad, tensors)
+    return Offsets(_whole_steps(seconds, fps, tolerance, "seconds"), pad, tensors)
+
+
+def _whole_steps(
+    seconds: Sequence[float], fps: float, tolerance: float, what: str, apart: bool = True
+) -> tuple[int, ...]:
+    """Times as steps."""
+    for name, value, least in (("fps", fps, 0.0), ("tolerance", tolerance, None)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is {value!r}; expected a number")
+        if not (0 <= value < 1e9) or value == least:
+            raise ConfigError(
+                f"{name} is {value!r}; expected a number {'from' if least is None else 'above'} 0", field=name
+            )
+    found: list[int] = []
+    for time in seconds:
+        if isinstance(time, bool) or not isinstance(time, int | float):
+            raise TypeError(f"{what}: {time!r}; expected seconds")
+        if not -1e9 < time * fps < 1e9:
+            raise ConfigError(f"{what}: {time!r} seconds; expected less than 10^9 steps", field="seconds")
+        step = round(time * fps)
+        if abs(time - step / fps) > tolerance:
+            near = f"the nearest step is at {step / fps:.6g}, {step} of {fps:g} steps of a second"
+            raise ConfigError(f"{what}: {time!r} seconds are no whole steps; {near}", field="seconds")
+        if apart and found and step <= found[-1]:
+            raise ConfigError(f"{what}: {time!r} follows step {found[-1]}; expected ascending times", field="seconds")
+        found.append(step)
+    if not found:
+        raise ConfigError(f"{what}: no times", field="seconds")
+    return tuple(found)
 
 
 #: Any of them.

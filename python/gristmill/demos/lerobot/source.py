@@ -20,6 +20,7 @@ from gristmill.demos.own.arrays import ORDER
 from gristmill.demos.own.names import choose, usual
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError
+from gristmill.options.arguments import named
 from gristmill.options.optional import optional
 from gristmill.packs.again import open_again
 from gristmill.records.arrays import Array
@@ -243,6 +244,7 @@ class LeRobotDemos(Demos):
             target[:] = self._steps.numbers(place, feature)
 
 
+@named
 def open_lerobot(
     path: str | os.PathLike[str],
     *,
