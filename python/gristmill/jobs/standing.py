@@ -138,7 +138,8 @@ def _form(path: str) -> str:
     """The form of what could not be opened, by its name."""
     if os.path.isfile(path):
         return f"demo.own.{path.rsplit('.', 1)[-1]}"
-    return "demo.lerobot" if os.path.isfile(os.path.join(path, "meta", "info.json")) else "demo.minari"
+    known = {"meta/info.json": "demo.lerobot", "features.json": "demo.own.rlds", "state.json": "demo.own.imitation"}
+    return next((form for name, form in known.items() if os.path.isfile(os.path.join(path, name))), "demo.minari")
 
 
 def _size(path: str) -> int:

@@ -39,6 +39,9 @@ class Steps:
         self._file: tuple[str, Any] | None = None
         self._kept: dict[str, tuple[str, range, Any]] = {}
         self._others: list[str] | None = None
+        #: Episodes whose rows are of their steps, and whether all files have the rows that they should.
+        self._placed: set[int] = set()
+        self._whole = False
 
     def file(self, episode: int) -> str:
         """Path of the file that holds an episode."""
@@ -59,9 +62,10 @@ class Steps:
         """
         seen = set[str]()
         for episode, part in enumerate(self._catalogue.parts):
-            if part.file not in seen:
+            if part.file not in seen and not self._whole:
                 seen.add(part.file)
                 self.others(episode)
+        self._whole = True
 
     @of_files("Parquet")
     def places(self, episode: int) -> None:
@@ -71,6 +75,8 @@ class Steps:
             FormatError: a row is of another one.
         """
         catalogue = self._catalogue
+        if episode in self._placed:
+            return
         # How many steps there are is believed when the file agrees.
         self._opened(episode)
         steps, part = catalogue.lengths[episode], catalogue.parts[episode]
@@ -96,6 +102,7 @@ class Steps:
             if len(off):
                 says, row = f"{tasks[off[0]]}; there are {len(catalogue.tasks)} tasks", int(off[0])
                 raise refused(part.file, says, episode=episode, row=row, field="task_index", kind="out_of_range")
+        self._placed.add(episode)
 
     @of_files("Parquet")
     def numbers(self, episode: int, feature: Feature) -> npt.NDArray[Any]:
@@ -159,8 +166,9 @@ class Steps:
         if self._file is not None and self._file[0] == path:
             return self._file[1]
         self._kept.clear()
-        # A file of some version of pyarrow stays open until it is collected.
-        self._file = None
+        if self._file is not None:
+            self._file[1].close()
+            self._file = None
         with open(path, "rb"):
             pass
         file = self._parquet.ParquetFile(path)

@@ -20,7 +20,7 @@ from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
-from gristmill.demos.own.rlds import ENDING, files_of_rlds, is_rlds, of_rlds, split_of
+from gristmill.demos.own.rlds import ENDING, features_of, files_of_rlds, is_rlds, of_rlds, split_of
 from gristmill.demos.own.saved import files_of_saved, is_saved, of_saved
 from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
@@ -115,7 +115,8 @@ def open_own(
     if data_set(name) is not None:
         return open_lerobot(name, fields=asked, columns=columns, max_bytes=max_bytes)
     files, form = _files(name)
-    folder = None if columns is None else _spilled(os.fspath(columns), name, files, asked)
+    said = [features_of(files[0])] if form == "rlds" else []
+    folder = None if columns is None else _spilled(os.fspath(columns), name, [*files, *said], asked)
     if folder is not None and os.path.exists(os.path.join(folder, "own.json")):
         return _there(name, form, folder, asked, columns, max_bytes)
     if folder is None:

@@ -65,6 +65,11 @@ def files_of_rlds(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
+def features_of(path: str) -> str:
+    """What says which features the records of a file have."""
+    return os.path.join(os.path.dirname(path) or ".", _FEATURES)
+
+
 def split_of(path: str) -> str:
     """Name of the split of a file."""
     name = ENDING.sub("", os.path.basename(path))
@@ -80,7 +85,7 @@ def of_rlds(path: str, max_bytes: int) -> Iterator[Table]:
         OSError: it cannot be read.
     """
     folder = os.path.dirname(path) or "."
-    steps, beside = _leaves_of(os.path.join(folder, _FEATURES))
+    steps, beside = _leaves_of(features_of(path))
     expected = _listed(folder).get(os.path.basename(path)) if os.path.exists(os.path.join(folder, _INFO)) else None
     number = 0
     for data in records(path, max_bytes):
