@@ -34,7 +34,7 @@ const OF_ARRAYS: [&str; 5] = ["convert", "inspect", "verify", "stats", "pack"];
 /// Options of `pack` for tables of the user's own games.
 const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
 
-/// Endings of files that no reader of the engine's has; names of TFRecord files have their number behind it.
+/// Endings of files that no reader of the engine has; TFRecord files end in a number instead.
 const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
 
 /// Files by which data sets of LeRobot, of `imitation` and of TFDS are known: all in a row are there.

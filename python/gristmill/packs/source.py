@@ -132,10 +132,11 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     strict: bool = True,
     fields: Mapping[str, str] | None = None,
 ) -> Any:
-    """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
+    """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, a data set.
 
     Arrays of one's own (`.npz`, pickle, HDF5, Parquet, a folder of `.npy`, or of one such file for each episode) are
-    demonstrations: usual names are known (observations, actions, rewards, terminals, ...), `fields` names others.
+    demonstrations: usual names are known (observations, actions, rewards, terminals, ...), `fields` names others. So
+    are data sets of Minari, LeRobot, TFDS (RLDS) and `imitation`, by their folders.
 
         rows = gm.open("2048-pack/", expect=gm.Rows)  # and type checkers know what it is
 
@@ -144,7 +145,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 
     Returns:
         `Games` for a chunk pack, `Trajectories` for one of demonstrations (`Demos` with `columns`), `Rows` for a
-        folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else `Source`.
+        folder of rows, `Demos` for a file of demonstrations, a folder of shards or a data set, else `Source`.
 
     Args:
         path: the file or folder, or its URL (`file:`, `memory:`); `~` is the home folder, and a pattern such as
@@ -163,8 +164,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
         strict: for demonstrations: `False` reads what lies before the end mark of a tar that has more after it,
             instead of refusing it.
-        fields: for arrays of one's own: by field the name of its array, such as `{"obs": "observations"}`; only these
-            are read, and what says where episodes end.
+        fields: for arrays of one's own and LeRobot: by field the name of its array, as `{"obs": "observations"}`; only
+            these are read, and what says where episodes end.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
@@ -172,7 +173,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             checksums, or it opens as another class than `expect`.
         ConfigError: `columns` for what is no demonstration, `verify` for what has no checksums.
         TypeError: a path that is neither text nor `os.PathLike`; of bytes, `os.fsdecode` makes text.
-        MissingPackageError: a Minari data set needs the extra `minari`.
+        MissingPackageError: a Minari data set needs the extra `minari`, LeRobot `lerobot`, RLDS `rlds`.
     """
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         raise TypeError(f"a path is text or os.PathLike of text, found {path!r}; os.fsdecode makes text of bytes")

@@ -16,7 +16,7 @@ from gristmill.safe_pickle import Instance
 #: Smaller pictures are stored as they are.
 _LEAST_SIDE = 32
 
-#: How Pillow calls pictures of so many channels of 8 bits.
+#: The mode of Pillow for pictures of 8 bits, by number of channels.
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
