@@ -52,21 +52,37 @@ pub trait FrameTable: Send + Sync + Debug {
     /// Says that records `start..end` will be wanted soon.
     fn want(&self, start: u64, end: u64);
 
+    /// The files that records are read from, where they are in files.
+    fn files(&self) -> Vec<&HeldFile> {
+        Vec::new()
+    }
+
+    /// Calls `each` with the files that these records are read from, and the bytes of each that they need.
+    ///
+    /// Errors: as [`FrameTable::gather`]; those of `each`.
+    fn needs(
+        &self,
+        _rows: &[Range<u64>],
+        _each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether records are read without waiting for more than a disk: not where they are elsewhere.
     fn is_near(&self) -> bool {
-        true
+        self.files().iter().all(|file| file.is_whole())
     }
 
     /// Fetches what these records are read from, as far as it is elsewhere: then [`FrameTable::gather`] waits for no network.
     ///
     /// Errors: as [`FrameTable::gather`].
-    fn fetch(&self, _rows: &[u64]) -> Result<()> {
-        Ok(())
+    fn fetch(&self, rows: &[Range<u64>]) -> Result<()> {
+        if self.is_near() { Ok(()) } else { self.needs(rows, &mut |file, ranges| file.have_all(ranges)) }
     }
 
     /// Counts of what this process asks of the stores that it fetches records from, those of one store perhaps several times.
     fn counts(&self) -> Vec<Arc<Counts>> {
-        Vec::new()
+        self.files().iter().filter_map(|file| file.counts()).collect()
     }
 
     /// The file that a record is in, and its number there.
@@ -264,25 +280,31 @@ impl FileTable {
 
     /// Sees to it that these records are there, and those that are checked with them.
     fn have(&self, rows: &[u64]) -> Result<()> {
-        let ranges = self.ranges(rows)?;
+        let ranges = self.ranges(rows.iter().map(|row| *row..row + 1))?;
         self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| part.file.have_all(ranges))
     }
 
     /// Fetches these records again, and those that are checked with them.
     fn again(&self, rows: &[u64]) -> Result<()> {
-        let ranges = self.ranges(rows)?;
+        let ranges = self.ranges(rows.iter().map(|row| *row..row + 1))?;
         self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| part.file.again(ranges).map(drop))
     }
 
     /// The bytes of each part that these records need.
-    fn ranges(&self, rows: &[u64]) -> Result<Vec<Vec<(usize, usize)>>> {
+    fn ranges(&self, rows: impl Iterator<Item = Range<u64>>) -> Result<Vec<Vec<(usize, usize)>>> {
         let size = self.layout.size();
         let mut ranges: Vec<Vec<(usize, usize)>> = vec![Vec::new(); self.parts.len()];
-        for &row in rows {
-            let part = self.checked(row)?;
-            let row = row - self.first[part];
-            let block = self.parts[part].guard.as_ref().map_or(row..row + 1, |guard| guard.block(row));
-            ranges[part].push((block.start as usize * size, (block.end as usize).saturating_mul(size)));
+        for rows in rows {
+            let mut start = rows.start;
+            while start < rows.end {
+                let part = self.checked(start)?;
+                let (first, end) = (self.first[part], rows.end.min(self.first[part + 1]));
+                let own = start - first..end - first;
+                let whole = |guard: &Box<dyn Guarding>| guard.block(own.start).start..guard.block(own.end - 1).end;
+                let blocks = self.parts[part].guard.as_ref().map_or(own.clone(), whole);
+                ranges[part].push((blocks.start as usize * size, (blocks.end as usize).saturating_mul(size)));
+                start = end;
+            }
         }
         Ok(ranges)
     }
@@ -414,16 +436,17 @@ impl FrameTable for FileTable {
         }
     }
 
-    fn is_near(&self) -> bool {
-        self.whole
+    fn files(&self) -> Vec<&HeldFile> {
+        self.parts.iter().map(|part| &part.file).collect()
     }
 
-    fn fetch(&self, rows: &[u64]) -> Result<()> {
-        if self.whole { Ok(()) } else { self.have(rows) }
-    }
-
-    fn counts(&self) -> Vec<Arc<Counts>> {
-        self.parts.iter().filter_map(|part| part.file.counts()).collect()
+    fn needs(
+        &self,
+        rows: &[Range<u64>],
+        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        let ranges = self.ranges(rows.iter().cloned())?;
+        self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| each(&part.file, ranges))
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

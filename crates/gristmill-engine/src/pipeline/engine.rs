@@ -13,7 +13,7 @@ use gristmill_stages::config::IoErrors;
 
 use crate::pipeline::draw::anchors::{ControlReply, ControlRequest};
 use crate::pipeline::draw::outage::IoErrorCounts;
-use crate::pipeline::index::{IndexLoader, Lookup};
+use crate::pipeline::index::{Fetches, IndexLoader, Lookup};
 use crate::pipeline::loader::{DataLoader, Next, Output, Sight, SightOptions};
 use crate::pipeline::resume::needed::OldestNeeded;
 use crate::pipeline::resume::vanished::{Missing, Vanished};
@@ -107,6 +107,14 @@ pub trait Engine: Send + Sync {
     ///
     /// Errors: `Config` for an output or a seed that is not known.
     fn sight(&self, options: &SightOptions) -> Result<Sighted>;
+
+    /// What fetching rows asks for, where they are elsewhere: none of a stream.
+    ///
+    /// Errors: those of the plan; `Stopped` where `goes_on` says no.
+    fn fetches(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Fetches>> {
+        let _ = goes_on;
+        Ok(None)
+    }
 
     /// How many passes ended with batches of this output that were given since the start.
     fn passes_ended(&self, alias: &str) -> u64;
@@ -408,6 +416,10 @@ impl Engine for IndexLoader {
     fn sight(&self, options: &SightOptions) -> Result<Sighted> {
         self.known(&options.output)?;
         Ok(Sighted::Rows(Box::new(self.lookup()?)))
+    }
+
+    fn fetches(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Fetches>> {
+        self.fetches(goes_on)
     }
 
     fn passes_ended(&self, _: &str) -> u64 {

@@ -26,7 +26,7 @@ pub use draw::anchors::{ControlReply, ControlRequest};
 pub use draw::outage::IoErrorCounts;
 pub use draw::verdict::BadChunkCounts;
 pub use engine::{Engine, Sighted};
-pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing, Turn};
+pub use index::{Fetches, IndexLoader, Lookup, PlacedRow, RowEncoder, Standing, Turn};
 pub use loader::output::{Batch, Column};
 pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};
 pub use plan::acceptance;

@@ -14,7 +14,6 @@ use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
-use gristmill_runtime::store::bucket::Counts;
 use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Residence, open_file};
@@ -300,27 +299,30 @@ impl FrameTable for ChunkPack {
         }
     }
 
-    fn is_near(&self) -> bool {
-        self.files.iter().all(|file| file.held.is_whole())
+    fn files(&self) -> Vec<&HeldFile> {
+        self.files.iter().map(|file| &file.held).collect()
     }
 
-    fn fetch(&self, rows: &[u64]) -> FormatResult<()> {
+    fn needs(
+        &self,
+        rows: &[Range<u64>],
+        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> FormatResult<()>,
+    ) -> FormatResult<()> {
         let mut games: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.files.len()];
-        for row in rows {
-            if let Some((file, game, _)) = self.find(*row) {
+        for rows in rows {
+            let mut start = rows.start;
+            while let Some((file, game, frame)) = self.find(start).filter(|_| start < rows.end) {
                 games[file].insert(game);
+                // On to the next game.
+                start += u64::from(self.files[file].index().frames(game) - frame);
             }
         }
         for (file, games) in self.files.iter().zip(games) {
             let spans = games.into_iter().filter_map(|game| file.index().span(game));
             let ranges: Vec<_> = spans.map(|span| (span.offset as usize, (span.offset + span.len) as usize)).collect();
-            file.held.have_all(&ranges)?;
+            each(&file.held, &ranges)?;
         }
         Ok(())
-    }
-
-    fn counts(&self) -> Vec<Arc<Counts>> {
-        self.files.iter().filter_map(|file| file.held.counts()).collect()
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Result};
-use gristmill_runtime::store::bucket::Counts;
+use gristmill_runtime::store::HeldFile;
 use gristmill_runtime::table::{Chunks, FileTable, FrameTable};
 
 use super::runs::RunIndex;
@@ -48,16 +48,16 @@ impl FrameTable for RunTable {
         self.rows.want(start, end);
     }
 
-    fn is_near(&self) -> bool {
-        self.rows.is_near()
+    fn files(&self) -> Vec<&HeldFile> {
+        self.rows.files()
     }
 
-    fn fetch(&self, rows: &[u64]) -> Result<()> {
-        self.rows.fetch(rows)
-    }
-
-    fn counts(&self) -> Vec<Arc<Counts>> {
-        self.rows.counts()
+    fn needs(
+        &self,
+        rows: &[Range<u64>],
+        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        self.rows.needs(rows, each)
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

@@ -1,6 +1,7 @@
 //! The folder of this machine in which what was fetched from elsewhere is kept, within a bound: one folder for each file.
 //! What a process uses is locked and stays; of the rest the files that were used last stay longest.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -64,7 +65,7 @@ pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
     };
     fs::create_dir_all(&root).map_err(refused)?;
     let text = path.display().to_string();
-    let own = root.join(format!("{:016x}-{version:016x}", xxh3_64(text.as_bytes())));
+    let own = own(&root, &text, version);
     loop {
         fs::create_dir_all(&own).map_err(refused)?;
         let name = own.join(NAME);
@@ -85,42 +86,117 @@ pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
     }
 }
 
-/// Removes what nobody uses until `len` bytes more fit.
-fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()> {
-    let refused = |e: io::Error| Error::from(e).in_source(root.display().to_string());
+/// The folder of what is kept of `path`, in this version of it; none where nothing is.
+pub(super) fn found(path: &Path, version: u64) -> Option<PathBuf> {
+    Some(own(&root().ok()?, &path.display().to_string(), version)).filter(|folder| folder.is_dir())
+}
+
+/// The name of the folder of what is kept of a place.
+fn own(root: &Path, text: &str, version: u64) -> PathBuf {
+    root.join(format!("{:016x}-{version:016x}", xxh3_64(text.as_bytes())))
+}
+
+/// Whether files fit into the cache as it is now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Bytes that the cache may take.
+    pub limit: u64,
+    /// Bytes of them that files in use take, or will take: other ones.
+    pub others: u64,
+    /// Bytes of the files.
+    pub needed: u64,
+}
+
+impl Fit {
+    /// Of files that twins are of. Nothing is changed.
+    ///
+    /// Errors: as [`HeldFile::open`](super::HeldFile::open) where there is no home.
+    pub fn of(files: &[&super::HeldFile]) -> Result<Self> {
+        let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let root = root()?;
+        let (mut own_folders, mut needed) = (BTreeSet::new(), 0);
+        for twin in files.iter().filter_map(|file| file.twin()) {
+            if let Some(version) = twin.version()
+                && own_folders.insert(own(&root, &twin.path().display().to_string(), version))
+            {
+                needed += twin.len();
+            }
+        }
+        let kept = kept(&root).unwrap_or_default();
+        let limit = cache.limit.unwrap_or_else(|| usual(&root, &kept));
+        let others = kept.iter().filter(|kept| !own_folders.contains(&kept.folder)).map(Kept::in_use).sum();
+        Ok(Fit { limit, others, needed })
+    }
+
+    /// Whether they do.
+    pub fn holds(&self) -> bool {
+        self.others.saturating_add(self.needed) <= self.limit
+    }
+}
+
+/// A folder of the cache.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    used: SystemTime,
+    folder: PathBuf,
+    /// Bytes of the disk that it takes.
+    bytes: u64,
+}
+
+impl Kept {
+    /// Bytes that it may take while somebody uses it: those of the whole file; 0 where nobody does.
+    fn in_use(&self) -> u64 {
+        let is_used = File::open(self.folder.join(NAME))
+            .is_ok_and(|name| matches!(name.try_lock(), Err(TryLockError::WouldBlock)));
+        let whole = || fs::metadata(self.folder.join("bytes")).map_or(0, |meta| meta.len());
+        if is_used { whole().max(self.bytes) } else { 0 }
+    }
+}
+
+/// What the cache keeps, that which was used longest ago first.
+fn kept(root: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
-    for entry in fs::read_dir(root).map_err(refused)? {
-        let folder = entry.map_err(refused)?.path();
+    for entry in fs::read_dir(root)? {
+        let folder = entry?.path();
         if folder.ends_with(OUTGOING) {
             continue;
         }
         let used = fs::metadata(folder.join(NAME)).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         let bytes = taken(&folder);
-        kept.push((used, folder, bytes));
+        kept.push(Kept { used, folder, bytes });
     }
     kept.sort();
-    let mut all: u64 = kept.iter().map(|(_, _, bytes)| bytes).sum();
-    let here = kept.iter().find(|(_, folder, _)| folder == own).map_or(0, |(_, _, bytes)| *bytes);
-    let more = len.saturating_sub(here);
-    let limit = match limit {
-        Some(limit) => limit,
-        None => all + rustix::fs::statvfs(root).map(|disk| disk.f_bavail * disk.f_frsize / 2).unwrap_or(0),
-    };
-    for (_, folder, bytes) in kept.iter().filter(|(_, folder, _)| folder != own) {
-        if all + more <= limit {
+    Ok(kept)
+}
+
+/// What the cache may take where nothing is said: half of what is free, and what it takes already.
+fn usual(root: &Path, kept: &[Kept]) -> u64 {
+    let there = root.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok());
+    let free = there.map_or(0, |disk| disk.f_bavail * disk.f_frsize / 2);
+    kept.iter().map(|kept| kept.bytes).sum::<u64>() + free
+}
+
+/// Removes what nobody uses until `len` bytes more fit beside all that files in use may come to take.
+fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()> {
+    let refused = |e: io::Error| Error::from(e).in_source(root.display().to_string());
+    let mut kept = kept(root).map_err(refused)?;
+    let limit = limit.unwrap_or_else(|| usual(root, &kept));
+    kept.retain(|kept| kept.folder != own);
+    let mut others: u64 = kept.iter().map(|kept| kept.bytes.max(kept.in_use())).sum();
+    for Kept { folder, bytes, .. } in &kept {
+        if others + len <= limit {
             return Ok(());
         }
         if removed(folder) {
-            all -= bytes;
+            others -= bytes;
         }
     }
-    if all + more <= limit {
+    if others + len <= limit {
         return Ok(());
     }
     let detail = format!(
-        "{len} bytes, and what is kept on this machine may take {limit}, of which files in use take {}; raise cache_limit, or \
-         name a folder on a larger disk (cache)",
-        all - here
+        "{len} bytes, and what is kept on this machine may take {limit}, of which files in use take {others}; raise \
+         cache_limit, or name a folder on a larger disk (cache)"
     );
     Err(Error::new(Kind::TooLarge, detail))
 }
@@ -170,5 +246,8 @@ mod tests {
         assert!(!old.exists() && used.exists() && new.exists());
         let e = make_room(root.path(), &own, 350_000, Some(400_000)).unwrap_err().to_string();
         assert!(used.exists() && !new.exists() && e.contains("raise cache_limit"), "{e}");
+        File::options().write(true).open(used.join("bytes")).unwrap().set_len(300_000).unwrap();
+        let e = make_room(root.path(), &own, 150_000, Some(400_000)).unwrap_err().to_string();
+        assert!(e.contains("files in use take 300000"), "what its user has not fetched yet counts: {e}");
     }
 }

@@ -24,6 +24,9 @@ pub enum Residence {
     Mapped,
     /// In memory of this process, on huge pages where there are any.
     Memory,
+    /// As `Mapped`; but of what is elsewhere, what is asked for is kept in memory of this process: for those who look at a small
+    /// part, and leave the cache as it is.
+    Unkept,
 }
 
 /// The bytes of a file from an offset on.
@@ -57,11 +60,12 @@ impl HeldFile {
         let size = |n: u64| usize::try_from(n).map_err(|_| place(Error::new(Kind::TooLarge, format!("{n} bytes"))));
         let (offset, len) = (size(offset)?, size(len)?);
         let (bytes, offset) = match residence {
-            Residence::Mapped if is_local(path) => {
+            Residence::Mapped | Residence::Unkept if is_local(path) => {
                 (Bytes::Mapped(mapped(&File::open(path).map_err(|e| place(e.into()))?).map_err(place)?), offset)
             }
-            Residence::Mapped => {
-                let twin = Twin::new(path, from).map_err(place)?;
+            Residence::Mapped | Residence::Unkept => {
+                let is_kept = residence == Residence::Mapped;
+                let twin = if is_kept { Twin::new(path, from) } else { Twin::unkept(path, from) }.map_err(place)?;
                 (Bytes::Twin(mapped(twin.file()).map_err(place)?, twin), offset)
             }
             Residence::Memory => {
@@ -89,6 +93,11 @@ impl HeldFile {
         self.counts.clone()
     }
 
+    /// Bytes of the whole file, where it is elsewhere.
+    pub fn far_bytes(&self) -> Option<u64> {
+        self.twin().map(Twin::len)
+    }
+
     /// Whether all bytes are there without being asked for.
     pub fn is_whole(&self) -> bool {
         !matches!(self.bytes, Bytes::Twin(..))
@@ -108,7 +117,7 @@ impl HeldFile {
     ///
     /// Errors: as [`HeldFile::have`].
     pub fn have_all(&self, ranges: &[(usize, usize)]) -> Result<()> {
-        let Bytes::Twin(_, twin) = &self.bytes else { return Ok(()) };
+        let Some(twin) = self.twin() else { return Ok(()) };
         twin.have(&self.within(ranges))
     }
 
@@ -117,11 +126,20 @@ impl HeldFile {
     ///
     /// Errors: as [`HeldFile::have`].
     pub fn again(&self, ranges: &[(usize, usize)]) -> Result<bool> {
-        let Bytes::Twin(_, twin) = &self.bytes else { return Ok(false) };
+        let Some(twin) = self.twin() else { return Ok(false) };
         twin.again(&self.within(ranges)).map(|()| true)
     }
 
-    fn within(&self, ranges: &[(usize, usize)]) -> Vec<(u64, u64)> {
+    /// What stands for it on this machine, where it is elsewhere.
+    pub(super) fn twin(&self) -> Option<&Twin> {
+        match &self.bytes {
+            Bytes::Twin(_, twin) => Some(twin),
+            Bytes::Mapped(_) | Bytes::Memory(_) => None,
+        }
+    }
+
+    /// These ranges as the whole file counts bytes.
+    pub(super) fn within(&self, ranges: &[(usize, usize)]) -> Vec<(u64, u64)> {
         let of =
             |(start, end): &(usize, usize)| ((self.offset + start) as u64, (self.offset + end.min(&self.len)) as u64);
         ranges.iter().map(of).collect()

@@ -2,6 +2,7 @@
 //! (`dir`), memory (`memory`), a bucket or a server (`bucket`); `files` reads one file or folder of any of them.
 //! Knows no format and no stage; what a watch says are hints, the truth is always a stat or a list.
 
+mod blocks;
 pub mod bucket;
 mod cache;
 mod change;
@@ -15,6 +16,7 @@ pub mod outgoing;
 pub mod place;
 pub mod publish;
 mod readings;
+mod rehearsal;
 mod spill;
 mod twin;
 mod under;
@@ -32,7 +34,7 @@ use gristmill_format::source::ReadAt;
 
 use crate::runtime::scheduler::Crew;
 
-pub use cache::{Cache, set_cache};
+pub use cache::{Cache, Fit, set_cache};
 pub use change::{Change, Discover, Take};
 pub use dir::DirStore;
 pub use faults::Faults;
@@ -41,6 +43,7 @@ pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
 pub use place::open;
 pub use readings::{Readings, digest};
+pub use rehearsal::{Asked, Rehearsal};
 pub use spill::{Held, Holding, Spill, Token};
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.

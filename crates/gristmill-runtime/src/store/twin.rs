@@ -14,22 +14,20 @@ use gristmill_format::{Error, Kind, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::blocks::{BLOCK, missing, requests};
 use super::cache::{self, Place};
-
-/// Bytes of a block.
-const BLOCK: u64 = 256 << 10;
-
-/// Bytes that one request asks for at most.
-const REQUEST: u64 = 4 << 20;
 
 /// The sparse file, and which of its blocks are there.
 pub(super) struct Twin {
     path: PathBuf,
     from: Arc<dyn ReadAt>,
     len: u64,
+    version: Option<u64>,
     file: File,
     /// Checksums of blocks, 8 bytes each, where several processes share them; none for a twin in memory.
     journal: Option<File>,
+    /// Of a twin that is not kept the file in the cache, to whose journal nothing is written; blocks are copied from it.
+    kept: Option<File>,
     /// A bit for each block that is there, and was held against its checksum.
     there: Vec<AtomicU64>,
     /// Blocks that are not.
@@ -53,33 +51,88 @@ impl Twin {
     ///
     /// Errors: `Io`; `TooLarge` where there is no room for a file of that length.
     pub(super) fn new(path: &Path, from: Arc<dyn ReadAt>) -> Result<Self> {
+        let Some(version) = from.version() else { return Twin::unkept(path, from) };
+        let len = from.len()?;
+        let place = cache::place(path, version, len)?;
+        let open = |name: &str| {
+            let path = place.folder.join(name);
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            file.map_err(|e| Error::from(e).in_source(path.display().to_string()))
+        };
+        let journal = open("blocks")?;
+        sized(&journal, len.div_ceil(BLOCK) * 8)?;
+        let mut twin = Twin::made(path, from, open("bytes")?)?;
+        (twin.journal, twin._place) = (Some(journal), Some(place));
+        Ok(twin)
+    }
+
+    /// The same in memory, for those who look at a small part: it takes what the cache has and changes nothing there.
+    ///
+    /// Errors: as [`Twin::new`].
+    pub(super) fn unkept(path: &Path, from: Arc<dyn ReadAt>) -> Result<Self> {
+        let made = memfd_create("gristmill", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+        let mut twin = Twin::made(path, from, File::from(made))?;
+        if let Some(folder) = twin.version.and_then(|version| cache::found(path, version)) {
+            (twin.journal, twin.kept) = (File::open(folder.join("blocks")).ok(), File::open(folder.join("bytes")).ok());
+            let whole = |file: &Option<File>, len| file.as_ref().is_some_and(|file| has_len(file, len));
+            if !whole(&twin.journal, twin.len.div_ceil(BLOCK) * 8) || !whole(&twin.kept, twin.len) {
+                (twin.journal, twin.kept) = (None, None);
+            }
+        }
+        Ok(twin)
+    }
+
+    /// A twin in `file`, of which nothing is there.
+    fn made(path: &Path, from: Arc<dyn ReadAt>, file: File) -> Result<Self> {
         let (len, version) = (from.len()?, from.version());
-        let blocks = len.div_ceil(BLOCK);
-        let sized = |file: &File, len: u64| {
-            file.set_len(len).map_err(|e| Error::new(Kind::TooLarge, format!("no room for {len} bytes: {e}")))
-        };
-        let (file, journal, place) = match version {
-            None => {
-                let made = memfd_create("gristmill", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
-                (File::from(made), None, None)
-            }
-            Some(version) => {
-                let place = cache::place(path, version, len)?;
-                let open = |name: &str| {
-                    let path = place.folder.join(name);
-                    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-                    file.map_err(|e| Error::from(e).in_source(path.display().to_string()))
-                };
-                let journal = open("blocks")?;
-                sized(&journal, blocks * 8)?;
-                (open("bytes")?, Some(journal), Some(place))
-            }
-        };
         sized(&file, len)?;
-        let there = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let missing = AtomicU64::new(blocks);
-        let (fetched, arrived) = (Mutex::default(), Condvar::new());
-        Ok(Twin { path: path.to_owned(), from, len, file, journal, there, missing, fetched, arrived, _place: place })
+        let blocks = len.div_ceil(BLOCK);
+        Ok(Twin {
+            path: path.to_owned(),
+            from,
+            len,
+            version,
+            file,
+            journal: None,
+            kept: None,
+            there: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            missing: AtomicU64::new(blocks),
+            fetched: Mutex::default(),
+            arrived: Condvar::new(),
+            _place: None,
+        })
+    }
+
+    /// What it is a twin of.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the whole file.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Which version of the file it is, where it has one: such a file is kept in the cache.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.version
+    }
+
+    /// A bit for each block that is there, and for each that the journal has, in this process or another.
+    ///
+    /// Errors, with the path: `Io`.
+    pub(super) fn there(&self) -> Result<Vec<u64>> {
+        let mut bits: Vec<u64> = self.there.iter().map(|bits| bits.load(Ordering::Acquire)).collect();
+        let Some(journal) = &self.journal else { return Ok(bits) };
+        let mut noted = vec![0; self.len.div_ceil(BLOCK) as usize * 8];
+        let refused = |e: std::io::Error| Error::from(e).in_source(self.path.display().to_string());
+        journal.read_exact_at(&mut noted, 0).map_err(refused)?;
+        for (block, sum) in noted.chunks_exact(8).enumerate() {
+            if sum.iter().any(|byte| *byte != 0) {
+                bits[block / 64] |= 1 << (block % 64);
+            }
+        }
+        Ok(bits)
     }
 
     /// The sparse file.
@@ -94,14 +147,8 @@ impl Twin {
         if self.missing.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let mut wanted = BTreeSet::new();
-        for (start, end) in ranges {
-            let end = (*end).min(self.len);
-            if *start < end {
-                wanted.extend((start / BLOCK..end.div_ceil(BLOCK)).filter(|block| !self.is_there(*block)));
-            }
-        }
-        self.bring(wanted).map_err(|e| e.in_source(self.path.display().to_string()))
+        let wanted = missing(ranges, self.len, |block| self.is_there(block));
+        self.bring(wanted, false).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
     /// Fetches again what is there of these ranges: it was found to be wrong.
@@ -113,19 +160,17 @@ impl Twin {
             wrong.extend((start / BLOCK..(*end).min(self.len).div_ceil(BLOCK)).filter(|block| self.is_there(*block)));
         }
         for block in &wrong {
-            if let Some(journal) = &self.journal {
-                journal.write_all_at(&[0; 8], block * 8)?;
-            }
+            self.note(*block, 0)?;
             let bit = 1 << (block % 64);
             if self.there[(block / 64) as usize].fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
                 self.missing.fetch_add(1, Ordering::AcqRel);
             }
         }
-        self.bring(wrong).map_err(|e| e.in_source(self.path.display().to_string()))
+        self.bring(wrong, true).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
-    /// Brings blocks that were not there: those that nobody brings now; waits for the others.
-    fn bring(&self, mut wanted: BTreeSet<u64>) -> Result<()> {
+    /// Brings blocks that were not there, `anew` whatever the cache has: those that nobody brings now; waits for the others.
+    fn bring(&self, mut wanted: BTreeSet<u64>, anew: bool) -> Result<()> {
         while !wanted.is_empty() {
             let mut fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
@@ -139,7 +184,10 @@ impl Twin {
             fetched.extend(&ours);
             drop(fetched);
             let claim = Claim { twin: self, blocks: &ours };
-            let brought = self.known(&ours).and_then(|unknown| self.fetch(&unknown));
+            let brought = match anew {
+                true => self.fetch(&ours),
+                false => self.known(&ours).and_then(|unknown| self.fetch(&unknown)),
+            };
             drop(claim);
             brought?;
         }
@@ -175,8 +223,11 @@ impl Twin {
             if noted != 0 {
                 let span = self.span(*block, block + 1);
                 bytes.resize(span.len as usize, 0);
-                self.file.read_exact_at(&mut bytes, span.offset)?;
+                self.kept.as_ref().unwrap_or(&self.file).read_exact_at(&mut bytes, span.offset)?;
                 if checksum(&bytes) == noted {
+                    if self.kept.is_some() {
+                        self.file.write_all_at(&bytes, span.offset)?;
+                    }
                     self.arrive(*block);
                     continue;
                 }
@@ -186,27 +237,35 @@ impl Twin {
         Ok(unknown)
     }
 
+    /// Notes the checksum of a block for other processes, or 0 for one that is not there.
+    fn note(&self, block: u64, sum: u64) -> Result<()> {
+        match &self.journal {
+            Some(journal) if self.kept.is_none() => Ok(journal.write_all_at(&sum.to_le_bytes(), block * 8)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Fetches blocks, neighbours in one request.
     fn fetch(&self, blocks: &[u64]) -> Result<()> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for block in blocks {
-            match runs.last_mut() {
-                Some((first, behind)) if *behind == *block && (*behind - *first) * BLOCK < REQUEST => *behind += 1,
-                _ => runs.push((*block, block + 1)),
-            }
-        }
+        let runs = requests(blocks.iter().copied());
         let spans: Vec<Span> = runs.iter().map(|(first, behind)| self.span(*first, *behind)).collect();
         self.from.read_spans(&spans, &mut |i, bytes| {
             self.file.write_all_at(bytes, spans[i].offset)?;
             for (block, bytes) in (runs[i].0..runs[i].1).zip(bytes.chunks(BLOCK as usize)) {
-                if let Some(journal) = &self.journal {
-                    journal.write_all_at(&checksum(bytes).to_le_bytes(), block * 8)?;
-                }
+                self.note(block, checksum(bytes))?;
                 self.arrive(block);
             }
             Ok(())
         })
     }
+}
+
+fn sized(file: &File, len: u64) -> Result<()> {
+    file.set_len(len).map_err(|e| Error::new(Kind::TooLarge, format!("no room for {len} bytes: {e}")))
+}
+
+fn has_len(file: &File, len: u64) -> bool {
+    file.metadata().is_ok_and(|meta| meta.len() == len)
 }
 
 /// The checksum of a block, as the journal has it: never the 0 of a block that is not there.
@@ -341,6 +400,12 @@ mod tests {
         assert_eq!(far.reads(), 4, "blocks 1 to 4, in one request");
         let other = Twin::new(path, Far::new(5 * BLOCK + 10, Some(8))).unwrap();
         assert_eq!(other.missing.load(Ordering::Relaxed), 6, "another version is another file");
+        let unkept = Twin::unkept(path, far.clone()).unwrap();
+        assert_eq!(unkept.there().unwrap(), [0b11_1111]);
+        holds(&unkept, &far, 0, 5 * BLOCK + 10);
+        assert_eq!(far.reads(), 4, "a twin that is not kept has what is");
+        unkept.again(&[(0, 10)]).unwrap();
+        assert_eq!((far.reads(), third.there().unwrap()), (5, vec![0b11_1111]), "and leaves it");
         set_cache(Cache::default());
     }
 }

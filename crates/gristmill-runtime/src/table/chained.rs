@@ -9,7 +9,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
 use super::{Chunks, FrameTable, Pick, Straight};
-use crate::store::bucket::Counts;
+use crate::store::HeldFile;
 
 /// Records of several tables, numbered through.
 #[derive(Debug)]
@@ -106,21 +106,27 @@ impl FrameTable for ChainedTable {
         }
     }
 
-    fn is_near(&self) -> bool {
-        self.tables.iter().all(|table| table.is_near())
+    fn files(&self) -> Vec<&HeldFile> {
+        self.tables.iter().flat_map(|table| table.files()).collect()
     }
 
-    fn fetch(&self, rows: &[u64]) -> Result<()> {
-        let mut own: Vec<Vec<u64>> = vec![Vec::new(); self.tables.len()];
-        for row in rows {
-            let table = self.table(*row);
-            own[table].push(row - self.first[table]);
+    fn needs(
+        &self,
+        rows: &[Range<u64>],
+        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        let mut own: Vec<Vec<Range<u64>>> = vec![Vec::new(); self.tables.len()];
+        for rows in rows {
+            let mut start = rows.start;
+            while start < rows.end {
+                let table = self.table(start);
+                let last = table + 1 == self.tables.len();
+                let end = if last { rows.end } else { rows.end.min(self.first[table + 1]) };
+                own[table].push(start - self.first[table]..end - self.first[table]);
+                start = end;
+            }
         }
-        self.tables.iter().zip(&own).try_for_each(|(table, rows)| table.fetch(rows))
-    }
-
-    fn counts(&self) -> Vec<Arc<Counts>> {
-        self.tables.iter().flat_map(|table| table.counts()).collect()
+        self.tables.iter().zip(&own).try_for_each(|(table, rows)| table.needs(rows, each))
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

@@ -1,13 +1,14 @@
 //! Two tables of one length -> one whose records have a field of the second table after the record of the first.
 //! Copies bytes; the caller must know that both tables are of the same things.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::layout::{Field, Layout};
 use gristmill_format::{Error, Kind, Result};
 
 use super::{Chunks, FrameTable};
-use crate::store::bucket::Counts;
+use crate::store::HeldFile;
 
 /// Records of one table, each with a field of the record of the same number of another.
 #[derive(Debug)]
@@ -69,19 +70,19 @@ impl FrameTable for JoinedTable {
         self.beside.want(start, end);
     }
 
-    fn is_near(&self) -> bool {
-        self.rows.is_near() && self.beside.is_near()
-    }
-
-    fn fetch(&self, rows: &[u64]) -> Result<()> {
-        self.rows.fetch(rows)?;
-        self.beside.fetch(rows)
-    }
-
-    fn counts(&self) -> Vec<Arc<Counts>> {
-        let mut all = self.rows.counts();
-        all.extend(self.beside.counts());
+    fn files(&self) -> Vec<&HeldFile> {
+        let mut all = self.rows.files();
+        all.extend(self.beside.files());
         all
+    }
+
+    fn needs(
+        &self,
+        rows: &[Range<u64>],
+        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        self.rows.needs(rows, each)?;
+        self.beside.needs(rows, each)
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

@@ -238,9 +238,15 @@ impl Assembly {
 
     /// Fetches what the steps of `rows` are read from, where the table is elsewhere.
     pub(super) fn fetch(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
+        let rows = self.read_for(rows, scratch)?;
+        Ok(self.table.fetch(&rows)?)
+    }
+
+    /// The rows of the table that the steps of `rows` are read from.
+    pub(super) fn read_for(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<Vec<Range<u64>>> {
         self.find_all(rows, scratch)?;
-        let numbers: Vec<u64> = scratch.parts.iter().flat_map(|part| part.picks.iter().map(|pick| pick.row)).collect();
-        Ok(self.table.fetch(&numbers)?)
+        let picks = scratch.parts.iter().flat_map(|part| &part.picks);
+        Ok(picks.map(|pick| pick.row..pick.row + 1).collect())
     }
 
     /// Finds the steps of `rows` for each part.

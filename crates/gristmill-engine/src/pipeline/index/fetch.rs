@@ -1,5 +1,6 @@
 //! Which batches of a table that is elsewhere were fetched, and which are fetched next: those that the plan says come soonest.
-//! Counts batches; the requests are the table's, made by readers, so that no worker waits for a network.
+//! Counts batches; the requests are the table's, made by readers, so that no worker waits for a network. Which batches share requests
+//! is decided by their numbers alone, so that a plan knows it beforehand.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,6 +16,8 @@ const AT_ONCE: u64 = 8;
 /// How far fetching is.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
+    /// The first batch of all.
+    first: u64,
     /// The next batch that nobody fetches yet.
     next: u64,
     /// All batches below are there.
@@ -28,18 +31,17 @@ pub(super) struct Fetched {
 impl Fetched {
     /// Nothing is fetched from batch `first` on.
     pub(super) fn from(first: u64) -> Self {
-        Fetched { next: first, below: first, ..Fetched::default() }
+        Fetched { first, next: first, below: first, ..Fetched::default() }
     }
 
     /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
     pub(super) fn begin(&mut self, delivered: u64, end: Option<u64>) -> Option<Range<u64>> {
-        let most = (delivered + AHEAD).min(end.unwrap_or(u64::MAX));
-        if self.next >= most {
+        // The first ones are wanted at once; later ones share requests.
+        let at_once = (self.next - self.first).clamp(1, AT_ONCE);
+        let range = self.next..(self.next + at_once).min(end.unwrap_or(u64::MAX));
+        if range.is_empty() || range.end > delivered.saturating_add(AHEAD) {
             return None;
         }
-        // The first ones are wanted at once; later ones share requests.
-        let at_once = (self.next - delivered.min(self.next)).clamp(1, AT_ONCE);
-        let range = self.next..most.min(self.next + at_once);
         self.next = range.end;
         Some(range)
     }
@@ -84,6 +86,7 @@ mod tests {
         let mut endless = Fetched::from(0);
         while endless.begin(0, None).is_some() {}
         assert_eq!(endless.next, AHEAD);
-        assert!(endless.begin(1, None).is_some(), "the consumer took one");
+        assert!(endless.begin(AT_ONCE - 1, None).is_none(), "fewer would share requests");
+        assert_eq!(endless.begin(AT_ONCE, None), Some(AHEAD..AHEAD + AT_ONCE), "the consumer took some");
     }
 }

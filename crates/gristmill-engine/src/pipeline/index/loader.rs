@@ -16,15 +16,16 @@ use gristmill_runtime::runtime::metrics::Rates;
 use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
 use gristmill_runtime::runtime::seed::fresh_root;
 use gristmill_runtime::sink::http::Pages;
-use gristmill_runtime::table::IndexInput;
+use gristmill_runtime::table::{IndexInput, Pick};
 use gristmill_stages::config::IndexConfig;
 
-use super::assembly::Assembly;
+use super::assembly::{Assembly, Scratch};
 use super::feed::{Feed, Shared};
 use super::lookup::Lookup;
 use super::mixed::sources;
 use super::noted::begin;
 use super::plan::Plan;
+use super::rehearse::Fetches;
 use super::state::IndexState;
 use super::status::{metrics, status, totals};
 use super::weighted::Sampler;
@@ -366,6 +367,18 @@ impl IndexLoader {
         self.here()?;
         let lookup = Lookup::new(&self.config, self.root(), Arc::clone(self.assembly.rows()), self.sampler.clone())?;
         Ok(lookup.at(self.position()))
+    }
+
+    /// What fetching its rows asks for, where they are elsewhere and were not read into memory.
+    ///
+    /// Errors: as [`IndexLoader::lookup`] and [`Lookup::fetches`].
+    pub fn fetches(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Fetches>> {
+        if self.input.table.is_near() {
+            return Ok(None);
+        }
+        let mut scratch = Scratch::default();
+        let mut read = |picks: &[Pick]| self.assembly.read_for(picks, &mut scratch);
+        self.lookup()?.fetched(&self.input, &mut read, goes_on).map(Some)
     }
 
     /// Goes to batch `batch` before the start, at no cost.

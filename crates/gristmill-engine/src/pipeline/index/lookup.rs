@@ -12,6 +12,7 @@ use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle, Skip};
 use super::assembly::epoch;
 use super::mixed::sources;
 use super::plan::Plan;
+use super::rehearse::{Fetches, Read, Walk};
 use super::state::IndexState;
 use super::weighted::Sampler;
 use crate::pipeline::ledger::Digests;
@@ -193,6 +194,26 @@ impl Lookup {
     /// Numbers of the rows that an epoch has, each once; none where rows are drawn or sources mixed by weight.
     pub fn epoch(&self) -> Option<&Intervals> {
         (self.sampler.is_none() && !self.plan.is_mixed()).then_some(&*self.epoch)
+    }
+
+    /// What fetching the rows of `input`, of which this is the plan, asks for: of the first pass and of the second, from now on.
+    ///
+    /// Errors: as [`Lookup::row`]; `Stopped` where `goes_on` says no.
+    pub fn fetches(&self, input: &IndexInput, goes_on: &mut dyn FnMut() -> bool) -> Result<Fetches> {
+        self.fetched(input, &mut |picks| Ok(picks.iter().map(|pick| pick.row..pick.row + 1).collect()), goes_on)
+    }
+
+    /// The same, where `read` says which rows of the table stand for picks.
+    pub(super) fn fetched<'a>(
+        &'a self,
+        input: &'a IndexInput,
+        read: &'a mut Read<'a>,
+        goes_on: &'a mut dyn FnMut() -> bool,
+    ) -> Result<Fetches> {
+        let all = || self.plan.selected().div_ceil(self.config.batch_size as u64);
+        let batches = self.plan.per_pass().unwrap_or_else(all);
+        let (plan, table, selected) = (&self.plan, &*input.table, &*input.rows);
+        Walk { plan, table, batches, selected, read, goes_on }.fetches()
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.

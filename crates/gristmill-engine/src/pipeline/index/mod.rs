@@ -8,6 +8,7 @@
 //! | `assembly` | rows, and the steps that a view shows of them -> tensors |
 //! | `only` | some tensors of an encoder |
 //! | `fetch` | which batches of a table that is elsewhere were fetched, and which come next |
+//! | `rehearse` | what fetching will ask for, from the plan |
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `lack` | what a batch lacks that a consumer waits for |
 //! | `loader` | the public interface |
@@ -28,6 +29,7 @@ mod mixed;
 mod noted;
 mod only;
 mod plan;
+mod rehearse;
 mod state;
 mod status;
 mod weighted;
@@ -35,3 +37,4 @@ mod weighted;
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
 pub use lookup::{Lookup, PlacedRow, Standing, Turn};
+pub use rehearse::Fetches;

@@ -31,6 +31,7 @@ use self::writing::Parts;
 use super::{Faults, FileStat, Readings, Store, Watch, Writes};
 
 pub use asking::Counts;
+pub(super) use requests::AT_ONCE;
 pub use traffic::Traffic;
 
 /// What a user says of a bucket beyond what the environment says.

@@ -23,7 +23,7 @@ use super::writing::Parts;
 const PAGE: usize = 1000;
 
 /// Requests for bytes of one object that are made at once.
-const AT_ONCE: usize = 8;
+pub(in crate::store) const AT_ONCE: usize = 8;
 
 /// What requests are made with.
 #[derive(Debug)]

@@ -1,0 +1,199 @@
+//! The plan of rows whose table is elsewhere -> what fetching it asks for, batch after batch: the requests and bytes of the first
+//! pass and of the second. Fetches nothing; of a long pass it walks the beginning, and says by how much it may be wrong.
+
+use std::ops::Range;
+
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::store::{Asked, Rehearsal};
+use gristmill_runtime::table::{FrameTable, Pick};
+
+use super::fetch::Fetched;
+use super::plan::Plan;
+
+/// Rows of a pass that are walked, at most: some seconds.
+const WALKED: u64 = 1 << 25;
+
+/// Parts of a walk that are compared with each other.
+const PARTS: u64 = 8;
+
+/// Rows that are looked at in one call where their order does not matter.
+const STRETCH: u64 = 1 << 16;
+
+/// By how much of them requests may differ from what was counted: threads that fetch at once may divide what one would ask for together.
+const THREADS: f64 = 0.05;
+
+/// What fetching asks for, with what is there now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fetches {
+    /// Bytes of the files that rows are read from.
+    pub data_bytes: u64,
+    /// Bytes of them that are there.
+    pub kept_bytes: u64,
+    /// Bytes of the disk that they take after the first pass.
+    pub disk_bytes: u64,
+    /// For the first batch.
+    pub first_batch: Asked,
+    /// In the first pass.
+    pub first_pass: Asked,
+    /// In the second pass.
+    pub later_pass: Asked,
+    /// By which part of them the requests of the first pass may be wrong; the bytes are exact where the pass was walked whole.
+    pub error: f64,
+    /// Whether the pass was too long to be walked whole.
+    pub is_sampled: bool,
+}
+
+/// From the picks of batches to the rows of the table that they are read from.
+pub(super) type Read<'a> = dyn FnMut(&[Pick]) -> Result<Vec<Range<u64>>> + 'a;
+
+/// A walk over a plan.
+pub(super) struct Walk<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) table: &'a dyn FrameTable,
+    /// Batches of a pass.
+    pub(super) batches: u64,
+    /// All rows that are selected.
+    pub(super) selected: &'a Intervals,
+    pub(super) read: &'a mut Read<'a>,
+    pub(super) goes_on: &'a mut dyn FnMut() -> bool,
+}
+
+/// What a pass asked for, and the parts of it that were walked.
+#[derive(Default)]
+struct Passed {
+    first: Asked,
+    all: Asked,
+    /// Rows that were walked, and what was asked for up to there, at the end of each part.
+    parts: Vec<Asked>,
+    rows: u64,
+    is_whole: bool,
+}
+
+impl Walk<'_> {
+    /// Walks the first pass, and the second one where it may ask for anything.
+    ///
+    /// Errors: those of the plan and of the table; `Stopped` where `goes_on` says no.
+    pub(super) fn fetches(mut self) -> Result<Fetches> {
+        let mut there = Rehearsal::of(&self.table.files())?;
+        let (data_bytes, kept_bytes) = (there.total(), there.bytes());
+        let passed = self.pass(&mut there, 0..self.batches)?;
+        let (mut first_pass, mut error) = (passed.all, THREADS);
+        let mut later_pass = Asked::default();
+        if passed.is_whole {
+            if !there.is_whole() && self.plan.passes() != Some(1) {
+                later_pass = self.pass(&mut there, self.batches..2 * self.batches)?.all;
+            }
+        } else {
+            let rest = self.rest(&mut there)?;
+            let (requests, differ) = passed.beyond(rest);
+            first_pass.bytes += rest.bytes;
+            first_pass.requests += requests;
+            let share = requests as f64 / first_pass.requests.max(1) as f64;
+            error = (error + share * differ).min(1.0);
+        }
+        Ok(Fetches {
+            data_bytes,
+            kept_bytes,
+            disk_bytes: there.disk_bytes(),
+            first_batch: passed.first,
+            first_pass,
+            later_pass,
+            error,
+            is_sampled: !passed.is_whole,
+        })
+    }
+
+    fn pass(&mut self, there: &mut Rehearsal<'_>, batches: Range<u64>) -> Result<Passed> {
+        let mut passed = Passed::default();
+        let (mut fetched, mut picks, mut all) = (Fetched::from(batches.start), Vec::new(), Vec::new());
+        while let Some(range) = fetched.begin(u64::MAX, Some(batches.end)) {
+            if there.is_whole() {
+                break;
+            }
+            if passed.rows >= WALKED {
+                return Ok(passed);
+            }
+            self.heeds()?;
+            let is_first = range.start == batches.start;
+            for number in range.filter(|number| self.plan.beyond(*number) == *number) {
+                self.plan.picks(number, 0, self.plan.share(number).rows, &mut picks, false)?;
+                all.append(&mut picks);
+            }
+            let rows = (self.read)(&all)?;
+            passed.rows += rows.len() as u64;
+            all.clear();
+            let asked = asked(self.table, there, &rows)?;
+            passed.all += asked;
+            if is_first {
+                passed.first = asked;
+            }
+            if passed.rows >= (passed.parts.len() as u64 + 1) * (WALKED / PARTS) {
+                passed.parts.push(passed.all);
+            }
+        }
+        passed.is_whole = true;
+        Ok(passed)
+    }
+
+    /// What the rows ask for that were not walked, in the order of the data.
+    fn rest(&mut self, there: &mut Rehearsal<'_>) -> Result<Asked> {
+        let mut all = Asked::default();
+        for (mut start, end) in self.selected.iter() {
+            while start < end {
+                self.heeds()?;
+                let behind = end.min(start.saturating_add(STRETCH));
+                all += asked(self.table, there, &[start..behind])?;
+                start = behind;
+            }
+        }
+        Ok(all)
+    }
+
+    fn heeds(&mut self) -> Result<()> {
+        if (self.goes_on)() { Ok(()) } else { Err(Error::Stopped) }
+    }
+}
+
+/// What rows of a table ask for.
+fn asked(table: &dyn FrameTable, there: &mut Rehearsal<'_>, rows: &[Range<u64>]) -> Result<Asked> {
+    let mut asked = Asked::default();
+    table.needs(rows, &mut |file, ranges| {
+        asked += there.have(file, ranges);
+        Ok(())
+    })?;
+    Ok(asked)
+}
+
+impl Passed {
+    /// The requests for the rest of a pass, as its last parts asked for their bytes; and by which part of them the last two differ.
+    fn beyond(&self, rest: Asked) -> (u64, f64) {
+        let rate = |from: usize| -> Option<f64> {
+            let [before, behind] = [self.parts.get(from.checked_sub(1)?)?, self.parts.get(from)?];
+            let bytes = behind.bytes - before.bytes;
+            (bytes > 0).then(|| (behind.requests - before.requests) as f64 / bytes as f64)
+        };
+        let last = self.parts.len().saturating_sub(1);
+        match (rate(last), rate(last.saturating_sub(1))) {
+            (Some(now), before) => {
+                let differ = before.map_or(0.5, |before| (now - before).abs() / now.max(f64::MIN_POSITIVE));
+                ((now * rest.bytes as f64).round() as u64, differ)
+            }
+            (None, _) => (rest.requests, 0.5),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_pass_asks_as_its_last_part_did() {
+        let asked = |requests, bytes| Asked { requests, bytes, turns: 0 };
+        let parts = vec![asked(10, 1000), asked(20, 2000), asked(40, 3000)];
+        let passed = Passed { parts, ..Passed::default() };
+        assert_eq!(passed.beyond(asked(1, 500)), (10, 0.5));
+        assert_eq!(Passed::default().beyond(asked(3, 500)), (3, 0.5));
+    }
+}
