@@ -45,6 +45,10 @@ class Certificate:
         mix: of several packs each with `source`, `pack`, `rows`, `wanted`, `realised`, `uses`.
         sample: `batches` and `rows` that it was measured on.
         advice: the smallest changes that make it better, where it is not good.
+        fetching: what an epoch costs, where the pack lies in a bucket and was not read into memory, else `None`: `says`,
+            `data_bytes`, `kept_bytes`, `metadata_bytes`, `cache_limit`, `cache_others`, `holds`, `epochs` (`first` and
+            `later` with `requests`, `bytes`, `money`; `error`, `is_sampled`, `disk_bytes`, `first_batch_seconds`), `terms`
+            (docs/guide/buckets.md).
     """
 
     of: Literal["rows", "stream"]
@@ -56,6 +60,7 @@ class Certificate:
     mix: tuple[dict[str, Any], ...]
     sample: dict[str, int]
     advice: tuple[str, ...]
+    fetching: dict[str, Any] | None = None
 
     @staticmethod
     def read(document: dict[str, Any]) -> Certificate:
@@ -74,11 +79,14 @@ class Certificate:
         rows += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells]
         table = "".join(f"<tr>{row}</tr>" for row in rows)
         advice = "".join(f"<p>advice: {escape(advice)}</p>" for advice in self.advice)
-        return f"<p>{escape(self.says)}</p><table>{table}</table>{advice}"
+        fetching = f"<p>fetching: {escape(self.fetching['says'])}</p>" if self.fetching else ""
+        return f"<p>{escape(self.says)}</p>{fetching}<table>{table}</table>{advice}"
 
     def __str__(self) -> str:
         """A line for each figure, below the sentence."""
         lines = [self.says]
+        if self.fetching:
+            lines.append(f"fetching: {self.fetching['says']}")
         for figure in self.figures.values():
             lines.append(
                 f"{figure.name}: {figure.value:.4g}, perfect {figure.perfect:.4g} ({figure.level}): {figure.says}"

@@ -14,7 +14,16 @@ class Traced:
 
     _engine: _gristmill.Loader
 
-    def certificate(self, *, alias: str = "", require: Level | None = None) -> Certificate:
+    def certificate(
+        self,
+        *,
+        alias: str = "",
+        require: Level | None = None,
+        latency: float = 0.05,
+        bandwidth: float = 100e6,
+        price_get: float | None = None,
+        price_gb: float | None = None,
+    ) -> Certificate:
         """How good the shuffle is, beside a perfect one, with what an epoch is made of (docs/guide/certificate.md).
 
         Of rows by their plan, of which a sample of batches is measured; no row is read. A stream is planned from its
@@ -23,11 +32,17 @@ class Traced:
         Args:
             alias: the output, of a stream.
             require: the level that it has to reach.
+            latency: of a pack in a bucket, seconds until a request begins to be answered.
+            bandwidth: bytes a second that the network gives.
+            price_get: money for 1000 requests; without a price no money is said.
+            price_gb: money for 1e9 bytes.
 
         Raises:
-            ConfigError: there is no such output; or the shuffle is worse than `require`, with what would mend it.
+            ConfigError: there is no such output; the shuffle is worse than `require`, with what would mend it; or one of
+                the last four is negative.
         """
-        document: dict[str, Any] = json.loads(self._engine.certificate(alias, require))
+        terms = (latency, bandwidth, price_get, price_gb)
+        document: dict[str, Any] = json.loads(self._engine.certificate(alias, require, terms))
         return Certificate.read(document)
 
     def xray(

@@ -42,7 +42,7 @@ impl Elsewhere {
 }
 
 /// A number of bytes: digits, and K, M, G or T for powers of 1024.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let (digits, power) = match text.find(|c: char| !c.is_ascii_digit()) {
         None => (text, 0),
         Some(at) => match "KMGT".find(&text[at..].to_ascii_uppercase()).filter(|_| text.len() == at + 1) {

@@ -18,7 +18,7 @@ const PASSES: usize = 5;
 pub(crate) fn run(args: &Bench) -> Result<()> {
     page::check(&args.page)?;
     let target = match args.river.inputs.as_slice() {
-        [one] if plan::holds_rows(Path::new(one)) => of_pack(args, one)?,
+        [one] if plan::holds_rows(Path::new(one))? => of_pack(args, one)?,
         _ => of_stream(args)?,
     };
     let stop = stopping::flag()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::IoErrors;
-use gristmill_jobs::certificate;
+use gristmill_jobs::certificate::{self, Terms};
 use gristmill_jobs::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
         let aliases = loader.outputs().iter().map(|output| output.alias.as_str());
         for alias in aliases.filter(|alias| args.output.as_deref().is_none_or(|output| output == *alias)) {
             let mut goes_on = || !stopping::is_raised();
-            certificate::of_engine(&loader, &[], alias, &mut goes_on)?.require(level)?;
+            certificate::of_engine(&loader, &[], alias, Terms::default(), &mut goes_on)?.require(level)?;
         }
     }
     if let Some(address) = &args.metrics {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use gristmill_engine::config::{IndexConfig, LastBatch as Left};
 use gristmill_engine::names::{METADATA, is_pack};
-use gristmill_jobs::certificate::{self, Certificate};
+use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::place::{is_local, resolved};
+use gristmill_jobs::certificate::{self, Certificate, Terms};
 
 use super::{page, river};
 use crate::args::plan::Plan;
@@ -16,7 +18,7 @@ use crate::stopping;
 pub(crate) fn run(args: &Plan) -> Result<()> {
     page::check(&args.page)?;
     let found = match args.river.inputs.as_slice() {
-        [one] if holds_rows(Path::new(one)) => vec![of_pack(args, one)?],
+        [one] if holds_rows(Path::new(one))? => vec![of_pack(args, one)?],
         _ => of_stream(args)?,
     };
     let title = args.river.inputs.join(" ");
@@ -29,14 +31,40 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
     lacks.map_or(Ok(()), |error| Err(Failure::Failed(error.to_string())))
 }
 
-/// Whether a pack lies there.
-pub(super) fn holds_rows(place: &Path) -> bool {
-    is_pack(place).unwrap_or(false) || place.join(METADATA).is_file()
+/// Whether a pack lies at a place.
+///
+/// Errors: what keeps a place elsewhere from saying so.
+pub(super) fn holds_rows(place: &Path) -> Result<bool> {
+    let place = resolved(place)?;
+    Ok(is_pack(&place)? || is_file(&place.join(METADATA))?)
+}
+
+/// The terms on which a pack in a bucket is fetched.
+fn terms(args: &Plan) -> Terms {
+    let (usual, given) = (Terms::default(), &args.fetched);
+    Terms {
+        latency: given.latency.map_or(usual.latency, |milliseconds| milliseconds / 1e3),
+        bandwidth: given.bandwidth.map_or(usual.bandwidth, |bytes| bytes as f64),
+        price_get: given.price_get,
+        price_gb: given.price_gb,
+    }
+}
+
+/// Refuses terms of fetching where nothing is fetched.
+fn refuse_terms(args: &Plan, what: &str) -> Result<()> {
+    if terms(args) == Terms::default() {
+        return Ok(());
+    }
+    let flags = "--price-get, --price-gb, --latency and --bandwidth";
+    Err(Failure::Usage(format!("{flags} go with a pack in a bucket, and {what} is none")))
 }
 
 fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
     let river = &args.river;
     refuse_options_of_streams(river, pack)?;
+    if is_local(&resolved(Path::new(pack))?) {
+        refuse_terms(args, pack)?;
+    }
     let defaults = IndexConfig::default();
     let config = IndexConfig {
         batch_size: river.batch_size.unwrap_or(defaults.batch_size),
@@ -52,7 +80,8 @@ fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
         epochs: None,
         ..defaults
     };
-    Ok(certificate::of_pack(pack.into(), &config, args.condition.as_deref(), &mut || !stopping::is_raised())?)
+    let (condition, mut goes_on) = (args.condition.as_deref(), || !stopping::is_raised());
+    Ok(certificate::of_pack(Path::new(pack), &config, condition, terms(args), &mut goes_on)?)
 }
 
 /// Refuses options that rows of a pack have no use for.
@@ -77,6 +106,7 @@ fn of_stream(args: &Plan) -> Result<Vec<Certificate>> {
         let what = args.river.inputs.join(" ");
         return Err(Failure::Usage(format!("--shuffle, --where and --joined go with a pack, and {what} is none")));
     }
+    refuse_terms(args, &args.river.inputs.join(" "))?;
     let described = river::config(&args.river)?;
     let loader = described.loader()?;
     let outputs = loader.outputs().iter().map(|output| output.alias.clone());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_jobs::certificate::{Certificate, Figure, Share};
+use gristmill_jobs::certificate::{Certificate, Cost, Fetching, Figure, Share, Terms};
 
 use super::page::{self, Page, Table};
 
@@ -87,7 +87,41 @@ fn facts(found: &Certificate) -> Vec<(&'static str, String)> {
     if let Some(disk) = plan.disk_bytes {
         facts.push(("files", super::bytes(disk)));
     }
+    if let Some(fetching) = &found.fetching {
+        facts.extend(fetched(fetching));
+    }
     facts.push(("measured on", format!("{} batches, {} rows", found.sample.batches, found.sample.rows)));
+    facts
+}
+
+/// What a pack in a bucket costs.
+fn fetched(found: &Fetching) -> Vec<(&'static str, String)> {
+    let bytes = super::bytes;
+    let cost = |cost: &Cost| {
+        let money = cost.money.map(|money| format!(", {money:.4} of money")).unwrap_or_default();
+        format!("{} requests, {}{money}", cost.requests, bytes(cost.bytes))
+    };
+    let rows = format!("{}, of which the cache has {}", bytes(found.data_bytes), bytes(found.kept_bytes));
+    let mut facts = vec![("fetching", found.says.clone()), ("rows elsewhere", rows)];
+    facts.push(("metadata.db", format!("{}, fetched where SQL is asked", bytes(found.metadata_bytes))));
+    facts.extend(found.opening.map(|opening| ("opening", cost(&opening))));
+    let (epochs, given) = match (&found.epochs, &found.change) {
+        (Some(epochs), _) => (epochs, String::new()),
+        (None, Some(change)) => (&change.epochs, format!(", with cache_limit={}", change.cache_limit)),
+        (None, None) => return facts,
+    };
+    let sampled = if epochs.is_sampled { ", by a sample" } else { "" };
+    let within = format!("requests within {:.0} %{sampled}{given}", epochs.error * 100.0);
+    facts.push(("first epoch", format!("{}; {within}", cost(&epochs.first))));
+    facts.push(("later epochs", format!("{}{given}", cost(&epochs.later))));
+    facts.push(("disk", format!("{} of the cache{given}", bytes(epochs.disk_bytes))));
+    let Terms { latency, bandwidth, .. } = found.terms;
+    let (milliseconds, network) = (latency * 1e3, bytes(bandwidth as u64));
+    let seconds = epochs.first_batch_seconds;
+    facts.push((
+        "first batch",
+        format!("after about {seconds:.1} s, at {milliseconds} ms a request and {network} a second{given}"),
+    ));
     facts
 }
 

@@ -2,6 +2,7 @@
 //! its batches compare with those of a perfect shuffle. Made from the plan; feeds nothing and changes nothing.
 
 mod advice;
+mod fetching;
 mod figure;
 mod level;
 mod rows;
@@ -15,9 +16,13 @@ use gristmill_engine::config::{DataLoaderConfig, IndexConfig, LastBatch};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{CertificateStatus, Engine, Lookup, Reads, SightOptions, Sighted, promise};
 use gristmill_engine::selection::{self, Selection};
+use gristmill_engine::store::bucket::{self, Traffic};
+use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::{self, Residence};
+use gristmill_engine::table::FrameTable;
 use serde::Serialize;
 
+pub use fetching::{Change, Cost, Epochs, Fetching, Terms};
 pub use figure::Figure;
 pub use level::Level;
 
@@ -43,6 +48,9 @@ pub struct Certificate {
     pub sample: Sample,
     /// The smallest changes that make it better, where it is not good.
     pub advice: Vec<String>,
+    /// What an epoch costs, where the rows lie in a bucket and were not read into memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetching: Option<Fetching>,
 }
 
 /// What an epoch is made of. What is not known is absent: a stream has no end and no number of rows.
@@ -153,34 +161,53 @@ pub fn of_stream(config: &DataLoaderConfig, output: &str, goes_on: &mut dyn FnMu
     Ok(certificate("stream", output.to_owned(), plan, measured.figures, sample, advice, Vec::new()))
 }
 
-/// The certificate of a pack that a loader with this configuration feeds; `condition` selects games.
+/// The certificate of a pack that a loader with this configuration feeds; `condition` selects games. Of a pack in a bucket with what
+/// an epoch costs on these terms; the cache of this machine stays as it is.
 ///
 /// Errors: as the pack's opening and selecting; `Config` for what cannot be fed; as [`of_rows`].
 pub fn of_pack(
-    folder: PathBuf,
+    folder: &Path,
     config: &IndexConfig,
     condition: Option<&str>,
+    terms: Terms,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Certificate> {
-    let all = Selection::all(selection::open(&folder, Residence::Mapped)?);
+    terms.check()?;
+    let folder = resolved(folder)?;
+    let metadata_bytes = fetching::metadata_bytes(&folder)?;
+    let traffic = Traffic::of(bucket::counts().into_iter().map(|(_, counts)| counts));
+    let pack = selection::open(&folder, Residence::Unkept)?;
+    let opening = traffic.counts();
+    let all = Selection::all(pack);
     let selected = match condition {
         Some(sql) => all.query(sql, &[])?,
         None => all,
     };
-    let lookup = Lookup::of(config, config.seed.unwrap_or_default(), &selected.input())?;
-    of_rows(&lookup, std::slice::from_ref(&selected), goes_on)
+    let input = selected.input();
+    let lookup = Lookup::of(config, config.seed.unwrap_or_default(), &input)?;
+    let mut made = of_rows(&lookup, std::slice::from_ref(&selected), goes_on)?;
+    if !input.table.is_near() {
+        let vectors = selected.pack().embeddings();
+        let files = [input.table.files(), vectors.map(FrameTable::files).unwrap_or_default()].concat();
+        let (opening, ranks) = (Some(opening), config.world_size);
+        let known = fetching::Known { files: &files, metadata_bytes, opening, ranks };
+        made.fetching = Some(fetching::of(&lookup.fetches(&input, goes_on)?, &known, terms)?);
+    }
+    Ok(made)
 }
 
 /// The certificate of a loader, which its status document has from then on; `selected` are the selected rows of each pack, for a
-/// loader of rows.
+/// loader of rows, and `terms` those on which a pack in a bucket is fetched.
 ///
 /// Errors: as [`of_rows`] and [`of_stream`].
 pub fn of_engine(
     engine: &dyn Engine,
     selected: &[Selection],
     output: &str,
+    terms: Terms,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Certificate> {
+    terms.check()?;
     let options = SightOptions { output: output.to_owned(), first: 0, reads: Reads::Nothing };
     let made = match engine.stages() {
         Ok(config) => of_stream(&DataLoaderConfig::from_json(&config)?, output, goes_on)?,
@@ -188,6 +215,16 @@ pub fn of_engine(
             Sighted::Rows(lookup) => {
                 let mut made = of_rows(&lookup, selected, goes_on)?;
                 made.plan.memory_bytes = Some(held(engine, lookup.config()));
+                if let Some(fetches) = engine.fetches(goes_on)? {
+                    let folders: BTreeSet<&Path> = selected.iter().map(|pack| pack.pack().folder()).collect();
+                    let sizes = folders.into_iter().map(fetching::metadata_bytes);
+                    let metadata_bytes = sizes.sum::<Result<u64>>()?;
+                    let ranks = lookup.config().world_size;
+                    let tables: Vec<_> = selected.iter().map(|pack| pack.input().table).collect();
+                    let files: Vec<_> = tables.iter().flat_map(|table| table.files()).collect();
+                    let known = fetching::Known { files: &files, metadata_bytes, opening: None, ranks };
+                    made.fetching = Some(fetching::of(&fetches, &known, terms)?);
+                }
                 made
             }
             Sighted::Stream(_) => return Err(Error::Unsupported("this loader has no plan to certify".to_owned())),
@@ -254,7 +291,18 @@ fn certificate(
         true => "no figure tells it from a perfect shuffle by more than matters".to_owned(),
         false => worse.join("; "),
     };
-    Certificate { of, output, level, says: format!("{level}: {why}"), plan, mix, figures, sample, advice }
+    Certificate {
+        of,
+        output,
+        level,
+        says: format!("{level}: {why}"),
+        plan,
+        mix,
+        figures,
+        sample,
+        advice,
+        fetching: None,
+    }
 }
 
 /// What an epoch of rows is made of.

@@ -9,7 +9,9 @@ use gristmill_engine::pipeline::{Lookup, Turn};
 use gristmill_engine::runtime::intervals::Intervals;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::sql::SqlValue;
+use gristmill_engine::store::place::is_local;
 
+use super::fetching::metadata_bytes;
 use super::figure::{self, Figure, Mean};
 use crate::selected;
 
@@ -25,6 +27,9 @@ const SIDE: u64 = 8;
 
 /// Rows of the batches whose classes the database says.
 const CLASSED: usize = 1 << 15;
+
+/// The longest database that is fetched for classes alone.
+const FAR_CLASSES: u64 = 16 << 20;
 
 /// A game: the number of its pack, and its id there.
 type Game = (usize, u64);
@@ -201,6 +206,12 @@ impl Games<'_> {
         let columns: Vec<_> = self.packs.iter().map(|selected| selected.pack().class_column()).collect();
         if columns.iter().any(|column| column.is_none() || *column != columns[0]) {
             return Ok(None);
+        }
+        for pack in self.packs {
+            let folder = pack.pack().folder();
+            if !is_local(folder) && metadata_bytes(folder)? > FAR_CLASSES {
+                return Ok(None);
+            }
         }
         let mut taken = 0;
         let some = batches.iter().take_while(|games| {
