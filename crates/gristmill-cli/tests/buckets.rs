@@ -37,6 +37,10 @@ fn commands_read_a_bucket_as_they_read_a_folder() {
     for path in ["s3://drops/games", "s3://drops/pack"] {
         assert!(said(&["doctor", path]).contains("healthy"), "{path}");
     }
+    let text = said(&["plan", "s3://drops/pack", "--batch-size", "16", "--seed", "1", "--price-get", "0.4"]);
+    assert!(text.contains("fetching: the cache holds the pack") && text.contains("of money"), "{text}");
+    let ran = gristmill(&["plan", pack.to_str().unwrap(), "--price-get", "0.4"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2), "what lies here is not fetched");
     let ran =
         gristmill(&["verify", "s3://drops/nothing", "--endpoint", &server.address, "--anonymous"]).output().unwrap();
     let text = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

@@ -19,12 +19,15 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::runtime::intervals::Intervals;
 use crate::store::bucket::Counts;
-use crate::store::{HeldFile, Residence};
+use crate::store::{Claims, HeldFile, Residence};
 
 pub use chained::ChainedTable;
 pub use joined::JoinedTable;
 pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
+
+/// Takes a file, and ranges of its bytes that are needed.
+pub type Needs<'s, 'a> = dyn FnMut(&'a HeldFile, &[(usize, usize)]) -> Result<()> + 's;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
 pub trait FrameTable: Send + Sync + Debug {
@@ -60,11 +63,7 @@ pub trait FrameTable: Send + Sync + Debug {
     /// Calls `each` with the files that these records are read from, and the bytes of each that they need.
     ///
     /// Errors: as [`FrameTable::gather`]; those of `each`.
-    fn needs(
-        &self,
-        _rows: &[Range<u64>],
-        _each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn needs<'a>(&'a self, _rows: &[Range<u64>], _each: &mut Needs<'_, 'a>) -> Result<()> {
         Ok(())
     }
 
@@ -73,11 +72,17 @@ pub trait FrameTable: Send + Sync + Debug {
         self.files().iter().all(|file| file.is_whole())
     }
 
-    /// Fetches what these records are read from, as far as it is elsewhere: then [`FrameTable::gather`] waits for no network.
+    /// Claims what these records are read from, as far as it is elsewhere. Once it was brought, [`FrameTable::gather`] waits for no
+    /// network.
     ///
     /// Errors: as [`FrameTable::gather`].
-    fn fetch(&self, rows: &[Range<u64>]) -> Result<()> {
-        if self.is_near() { Ok(()) } else { self.needs(rows, &mut |file, ranges| file.have_all(ranges)) }
+    fn claim(&self, rows: &[Range<u64>]) -> Result<Vec<Claims<'_>>> {
+        let mut claims = Vec::new();
+        self.needs(rows, &mut |file, ranges| {
+            claims.extend(file.claim(ranges));
+            Ok(())
+        })?;
+        Ok(claims)
     }
 
     /// Counts of what this process asks of the stores that it fetches records from, those of one store perhaps several times.
@@ -300,8 +305,8 @@ impl FileTable {
                 let part = self.checked(start)?;
                 let (first, end) = (self.first[part], rows.end.min(self.first[part + 1]));
                 let own = start - first..end - first;
-                let whole = |guard: &Box<dyn Guarding>| guard.block(own.start).start..guard.block(own.end - 1).end;
-                let blocks = self.parts[part].guard.as_ref().map_or(own.clone(), whole);
+                let whole = |guard: &dyn Guarding| guard.block(own.start).start..guard.block(own.end - 1).end;
+                let blocks = self.parts[part].guard.as_deref().map_or(own.clone(), whole);
                 ranges[part].push((blocks.start as usize * size, (blocks.end as usize).saturating_mul(size)));
                 start = end;
             }
@@ -440,11 +445,7 @@ impl FrameTable for FileTable {
         self.parts.iter().map(|part| &part.file).collect()
     }
 
-    fn needs(
-        &self,
-        rows: &[Range<u64>],
-        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn needs<'a>(&'a self, rows: &[Range<u64>], each: &mut Needs<'_, 'a>) -> Result<()> {
         let ranges = self.ranges(rows.iter().cloned())?;
         self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| each(&part.file, ranges))
     }

@@ -110,9 +110,11 @@ fn fetched(found: &Fetching) -> Vec<(&'static str, String)> {
         (None, Some(change)) => (&change.epochs, format!(", with cache_limit={}", change.cache_limit)),
         (None, None) => return facts,
     };
-    let sampled = if epochs.is_sampled { ", by a sample" } else { "" };
-    let within = format!("requests within {:.0} %{sampled}{given}", epochs.error * 100.0);
-    facts.push(("first epoch", format!("{}; {within}", cost(&epochs.first))));
+    let within = match epochs.is_sampled {
+        true => format!("; a sample, requests within {:.0} %", epochs.error * 100.0),
+        false => String::new(),
+    };
+    facts.push(("first epoch", format!("{}{given}{within}", cost(&epochs.first))));
     facts.push(("later epochs", format!("{}{given}", cost(&epochs.later))));
     facts.push(("disk", format!("{} of the cache{given}", bytes(epochs.disk_bytes))));
     let Terms { latency, bandwidth, .. } = found.terms;

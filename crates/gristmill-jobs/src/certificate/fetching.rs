@@ -76,7 +76,7 @@ pub struct Epochs {
     pub first: Cost,
     /// Each later one, as the second.
     pub later: Cost,
-    /// By which part of them the requests of the first may be wrong.
+    /// By which part of them the requests of the first may be wrong: 0 where the epoch was walked whole.
     pub error: f64,
     /// Whether the epoch was too long to be walked whole, so that bytes of dropped rows count, too.
     pub is_sampled: bool,
@@ -188,7 +188,8 @@ fn epochs(fetches: &Fetches, opening: Option<Cost>, terms: Terms) -> Epochs {
 }
 
 fn says(epochs: &Epochs, fit: &Fit, holds: bool, kept: u64, ranks: u64) -> String {
-    let asked = |cost: &Cost| format!("{} bytes in about {} requests", cost.bytes, cost.requests);
+    let about = if epochs.is_sampled { "about " } else { "" };
+    let asked = |cost: &Cost| format!("{} bytes in {about}{} requests", cost.bytes, cost.requests);
     let first = match (epochs.first.requests, kept > 0) {
         (0, _) => "the first epoch fetches nothing more".to_owned(),
         (_, true) => format!("the first epoch fetches what is not there yet, {}", asked(&epochs.first)),
@@ -248,7 +249,7 @@ mod tests {
         let text = says(&found, &fit, false, 0, 1);
         assert!(text.contains("refuses to open it") && text.contains("cache_limit=5000010"), "{text}");
         let text = says(&found, &fit, true, 0, 4);
-        assert!(text.contains("every byte that it needs once, 5000000 bytes in about 2000 requests"), "{text}");
+        assert!(text.contains("every byte that it needs once, 5000000 bytes in 2000 requests"), "{text}");
         assert!(text.contains("later ones fetch nothing") && text.contains("each of 4 ranks"), "{text}");
     }
 

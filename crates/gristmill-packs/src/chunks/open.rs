@@ -17,7 +17,7 @@ use gristmill_runtime::names::STAGING;
 use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Residence, open_file};
-use gristmill_runtime::table::{Chunks, FrameTable, Pick, Straight, Weighed};
+use gristmill_runtime::table::{Chunks, FrameTable, Needs, Pick, Straight, Weighed};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
@@ -303,11 +303,7 @@ impl FrameTable for ChunkPack {
         self.files.iter().map(|file| &file.held).collect()
     }
 
-    fn needs(
-        &self,
-        rows: &[Range<u64>],
-        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> FormatResult<()>,
-    ) -> FormatResult<()> {
+    fn needs<'a>(&'a self, rows: &[Range<u64>], each: &mut Needs<'_, 'a>) -> FormatResult<()> {
         let mut games: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.files.len()];
         for rows in rows {
             let mut start = rows.start;

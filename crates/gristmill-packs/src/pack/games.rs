@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Result};
 use gristmill_runtime::store::HeldFile;
-use gristmill_runtime::table::{Chunks, FileTable, FrameTable};
+use gristmill_runtime::table::{Chunks, FileTable, FrameTable, Needs};
 
 use super::runs::RunIndex;
 
@@ -52,11 +52,7 @@ impl FrameTable for RunTable {
         self.rows.files()
     }
 
-    fn needs(
-        &self,
-        rows: &[Range<u64>],
-        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn needs<'a>(&'a self, rows: &[Range<u64>], each: &mut Needs<'_, 'a>) -> Result<()> {
         self.rows.needs(rows, each)
     }
 

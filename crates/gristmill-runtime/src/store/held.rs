@@ -14,7 +14,7 @@ use memmap2::{Advice, Mmap, MmapMut};
 use super::bucket::{Counts, counts_of};
 use super::open_file;
 use super::place::is_local;
-use super::twin::Twin;
+use super::twin::{Claims, Twin};
 
 /// Where the bytes of a held file are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,6 +119,11 @@ impl HeldFile {
     pub fn have_all(&self, ranges: &[(usize, usize)]) -> Result<()> {
         let Some(twin) = self.twin() else { return Ok(()) };
         twin.have(&self.within(ranges))
+    }
+
+    /// Claims what has to be fetched of these ranges, where the file is elsewhere: [`Claims::bring`] fetches it.
+    pub fn claim(&self, ranges: &[(usize, usize)]) -> Option<Claims<'_>> {
+        self.twin()?.claim(&self.within(ranges))
     }
 
     /// Fetches these ranges again, once, where their bytes turned out to be wrong: `false` of a file that is all here, whose

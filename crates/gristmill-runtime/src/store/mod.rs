@@ -45,6 +45,7 @@ pub use place::open;
 pub use readings::{Readings, digest};
 pub use rehearsal::{Asked, Rehearsal};
 pub use spill::{Held, Holding, Spill, Token};
+pub use twin::Claims;
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

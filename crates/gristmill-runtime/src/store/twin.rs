@@ -172,26 +172,42 @@ impl Twin {
     /// Brings blocks that were not there, `anew` whatever the cache has: those that nobody brings now; waits for the others.
     fn bring(&self, mut wanted: BTreeSet<u64>, anew: bool) -> Result<()> {
         while !wanted.is_empty() {
-            let mut fetched = self.fetching();
+            let fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
-            let ours: Vec<u64> = wanted.iter().filter(|block| !fetched.contains(block)).copied().collect();
-            if ours.is_empty() {
-                if !wanted.is_empty() {
-                    drop(self.arrived.wait(fetched));
-                }
-                continue;
+            let claim = self.claimed(fetched, &wanted);
+            match claim {
+                Ok(claim) if anew => self.fetch(&claim.blocks)?,
+                Ok(claim) => claim.bring()?,
+                Err(fetched) if !wanted.is_empty() => drop(self.arrived.wait(fetched)),
+                Err(_) => {}
             }
-            fetched.extend(&ours);
-            drop(fetched);
-            let claim = Claim { twin: self, blocks: &ours };
-            let brought = match anew {
-                true => self.fetch(&ours),
-                false => self.known(&ours).and_then(|unknown| self.fetch(&unknown)),
-            };
-            drop(claim);
-            brought?;
         }
         Ok(())
+    }
+
+    /// Claims those blocks that nobody brings now; gives the lock back where there is none.
+    fn claimed<'a>(
+        &'a self,
+        mut fetched: MutexGuard<'a, BTreeSet<u64>>,
+        wanted: &BTreeSet<u64>,
+    ) -> std::result::Result<Claim<'a>, MutexGuard<'a, BTreeSet<u64>>> {
+        let blocks: Vec<u64> = wanted.iter().filter(|block| !fetched.contains(block)).copied().collect();
+        if blocks.is_empty() {
+            return Err(fetched);
+        }
+        fetched.extend(&blocks);
+        Ok(Claim { twin: self, blocks })
+    }
+
+    /// Claims what of these ranges is not there, as far as the file reaches; none where all of it is.
+    pub(super) fn claim(&self, ranges: &[(u64, u64)]) -> Option<Claims<'_>> {
+        if self.missing.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let fetched = self.fetching();
+        let wanted = missing(ranges, self.len, |block| self.is_there(block));
+        let ours = self.claimed(fetched, &wanted).ok();
+        (!wanted.is_empty()).then_some(Claims { twin: self, ours, wanted })
     }
 
     fn fetching(&self) -> MutexGuard<'_, BTreeSet<u64>> {
@@ -276,7 +292,39 @@ fn checksum(bytes: &[u8]) -> u64 {
 /// Blocks that a thread brings; others wait for them until this ends, however it does.
 struct Claim<'a> {
     twin: &'a Twin,
-    blocks: &'a [u64],
+    blocks: Vec<u64>,
+}
+
+impl Claim<'_> {
+    fn bring(self) -> Result<()> {
+        let unknown = self.twin.known(&self.blocks)?;
+        self.twin.fetch(&unknown)
+    }
+}
+
+/// Blocks of a file that are wanted, of which a thread has claimed those that nobody brought: claims that are made in order ask for
+/// the same whoever is quicker afterwards.
+#[must_use]
+pub struct Claims<'a> {
+    twin: &'a Twin,
+    ours: Option<Claim<'a>>,
+    wanted: BTreeSet<u64>,
+}
+
+impl Claims<'_> {
+    /// Sees to it that the blocks of all of them are there.
+    ///
+    /// Errors, with the path: as [`HeldFile::have`](super::HeldFile::have).
+    pub fn bring(all: Vec<Self>) -> Result<()> {
+        let named = |twin: &Twin, e: Error| e.in_source(twin.path.display().to_string());
+        let mut rest = Vec::new();
+        // What was claimed first: nobody waits for a thread that waits.
+        for Claims { twin, ours, wanted } in all {
+            ours.map_or(Ok(()), Claim::bring).map_err(|e| named(twin, e))?;
+            rest.push((twin, wanted));
+        }
+        rest.into_iter().try_for_each(|(twin, wanted)| twin.bring(wanted, false).map_err(|e| named(twin, e)))
+    }
 }
 
 impl Drop for Claim<'_> {
@@ -372,6 +420,28 @@ mod tests {
             }
         });
         assert_eq!(far.reads(), 40);
+    }
+
+    #[test]
+    fn claims_in_order_ask_for_the_same_whoever_brings_them_first() {
+        let far = Far::new(9 * BLOCK, None);
+        let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
+        let first = twin.claim(&[(0, BLOCK), (4 * BLOCK, 5 * BLOCK)]).unwrap();
+        let second = twin.claim(&[(0, 6 * BLOCK)]).unwrap();
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| Claims::bring(vec![second]));
+            while far.reads() < 2 {
+                std::thread::yield_now();
+            }
+            assert!(!waits.is_finished(), "blocks 0 and 4 are the first one's");
+            Claims::bring(vec![first]).unwrap();
+            waits.join().unwrap().unwrap();
+        });
+        assert_eq!(far.reads(), 4);
+        assert!(twin.claim(&[(0, 6 * BLOCK)]).is_none());
+        drop(twin.claim(&[(6 * BLOCK, 8 * BLOCK)]));
+        holds(&twin, &far, 6 * BLOCK, 8 * BLOCK);
+        assert_eq!(far.reads(), 5, "a claim that is given up is no one's");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
-use super::{Chunks, FrameTable, Pick, Straight};
+use super::{Chunks, FrameTable, Needs, Pick, Straight};
 use crate::store::HeldFile;
 
 /// Records of several tables, numbered through.
@@ -110,11 +110,7 @@ impl FrameTable for ChainedTable {
         self.tables.iter().flat_map(|table| table.files()).collect()
     }
 
-    fn needs(
-        &self,
-        rows: &[Range<u64>],
-        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn needs<'a>(&'a self, rows: &[Range<u64>], each: &mut Needs<'_, 'a>) -> Result<()> {
         let mut own: Vec<Vec<Range<u64>>> = vec![Vec::new(); self.tables.len()];
         for rows in rows {
             let mut start = rows.start;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gristmill_format::layout::{Field, Layout};
 use gristmill_format::{Error, Kind, Result};
 
-use super::{Chunks, FrameTable};
+use super::{Chunks, FrameTable, Needs};
 use crate::store::HeldFile;
 
 /// Records of one table, each with a field of the record of the same number of another.
@@ -76,11 +76,7 @@ impl FrameTable for JoinedTable {
         all
     }
 
-    fn needs(
-        &self,
-        rows: &[Range<u64>],
-        each: &mut dyn FnMut(&HeldFile, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn needs<'a>(&'a self, rows: &[Range<u64>], each: &mut Needs<'_, 'a>) -> Result<()> {
         self.rows.needs(rows, each)?;
         self.beside.needs(rows, each)
     }

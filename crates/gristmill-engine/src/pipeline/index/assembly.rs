@@ -9,6 +9,7 @@ use gristmill_format::encode::{Encoder, TensorSpec};
 use gristmill_format::layout::{Conform, Scalar};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::store::Claims;
 use gristmill_runtime::table::{Chunks, FrameTable, IndexInput, Pick};
 use gristmill_stages::config::{EncoderConfig, Longer, Pad, View};
 use gristmill_stages::stage::view::{Cutting, Window, trajectories, whole};
@@ -236,10 +237,10 @@ impl Assembly {
         Ok(())
     }
 
-    /// Fetches what the steps of `rows` are read from, where the table is elsewhere.
-    pub(super) fn fetch(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
+    /// Claims what the steps of `rows` are read from, where the table is elsewhere.
+    pub(super) fn claim(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<Vec<Claims<'_>>> {
         let rows = self.read_for(rows, scratch)?;
-        Ok(self.table.fetch(&rows)?)
+        Ok(self.table.claim(&rows)?)
     }
 
     /// The rows of the table that the steps of `rows` are read from.

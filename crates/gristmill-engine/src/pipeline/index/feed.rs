@@ -15,6 +15,7 @@ use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
 use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
+use gristmill_runtime::store::Claims;
 use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::table::{FrameTable, Pick};
 
@@ -70,6 +71,8 @@ pub(super) struct Feed {
     pub(super) stall: Stall,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
+    /// Readers claim what they fetch one after the other, in the order of batches.
+    turn: Mutex<()>,
     /// A batch that could not be noted: it comes next.
     untold: Mutex<Option<Made>>,
     /// Batches that were handed out and count as delivered later, the oldest first, with what is in them.
@@ -128,6 +131,7 @@ impl Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
+            turn: Mutex::default(),
             untold: Mutex::default(),
             uncounted: Mutex::default(),
             plan,
@@ -335,6 +339,7 @@ impl Feed {
 
     /// Fetches the batches that come next of a table that is elsewhere.
     fn fetch_some(&self) -> bool {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.lock();
         let (delivered, end) = (inner.delivered, self.plan.batches());
         let Some(range) = inner.fetched.as_mut().and_then(|fetched| fetched.begin(delivered, end)) else {
@@ -350,7 +355,9 @@ impl Feed {
             all.append(&mut picks);
             Ok(())
         });
-        let fetched = found.and_then(|()| self.assembly.fetch(&all, &mut scratch));
+        let claimed = found.and_then(|()| self.assembly.claim(&all, &mut scratch));
+        drop(turn);
+        let fetched = claimed.and_then(|claims| Ok(Claims::bring(claims)?));
         let mut inner = self.lock();
         inner.spare.push((picks, scratch));
         if let Some(known) = &mut inner.fetched {

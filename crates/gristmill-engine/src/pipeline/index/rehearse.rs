@@ -20,9 +20,6 @@ const PARTS: u64 = 8;
 /// Rows that are looked at in one call where their order does not matter.
 const STRETCH: u64 = 1 << 16;
 
-/// By how much of them requests may differ from what was counted: threads that fetch at once may divide what one would ask for together.
-const THREADS: f64 = 0.05;
-
 /// What fetching asks for, with what is there now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fetches {
@@ -38,7 +35,7 @@ pub struct Fetches {
     pub first_pass: Asked,
     /// In the second pass.
     pub later_pass: Asked,
-    /// By which part of them the requests of the first pass may be wrong; the bytes are exact where the pass was walked whole.
+    /// By which part of them the requests of the first pass may be wrong: 0 where the pass was walked whole.
     pub error: f64,
     /// Whether the pass was too long to be walked whole.
     pub is_sampled: bool,
@@ -78,7 +75,7 @@ impl Walk<'_> {
         let mut there = Rehearsal::of(&self.table.files())?;
         let (data_bytes, kept_bytes) = (there.total(), there.bytes());
         let passed = self.pass(&mut there, 0..self.batches)?;
-        let (mut first_pass, mut error) = (passed.all, THREADS);
+        let (mut first_pass, mut error) = (passed.all, 0.0);
         let mut later_pass = Asked::default();
         if passed.is_whole {
             if !there.is_whole() && self.plan.passes() != Some(1) {
@@ -90,7 +87,7 @@ impl Walk<'_> {
             first_pass.bytes += rest.bytes;
             first_pass.requests += requests;
             let share = requests as f64 / first_pass.requests.max(1) as f64;
-            error = (error + share * differ).min(1.0);
+            error = (share * differ).min(1.0);
         }
         Ok(Fetches {
             data_bytes,
@@ -143,7 +140,7 @@ impl Walk<'_> {
             while start < end {
                 self.heeds()?;
                 let behind = end.min(start.saturating_add(STRETCH));
-                all += asked(self.table, there, &[start..behind])?;
+                all += asked(self.table, there, std::slice::from_ref(&(start..behind)))?;
                 start = behind;
             }
         }
