@@ -1,4 +1,4 @@
-"""What a pack in a bucket costs: the certificate says beforehand what the loader then asks for; nothing is said that cannot be true."""
+"""What a pack in a bucket costs: the certificate says beforehand what the loader then asks for, and nothing else."""
 
 import json
 import os
@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from buckets import FaultServer, serving
+from packs2048 import make_rows, write_pack
 
 import gristmill as gm
 from gristmill import stores
@@ -20,13 +22,16 @@ BLOCK = 256 << 10
 def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bucket `drops`: a pack of 2048 rows in several files, and a chess pack, of many blocks each."""
     folder = tmp_path_factory.mktemp("fetching")
-    gm.generate("2048", folder / "logs", games=60, seed=2)
-    gm.pack(folder / "logs", folder / "drops" / "rows", shard_rows=20_000)
+    # Opening looks at the ends of runs and at 64 rows: of long runs there are blocks that it leaves.
+    rows = np.tile(make_rows(1, steps=20_000), 30)
+    rows["run_id"] = np.repeat(np.arange(30), 20_000)
+    write_pack(folder / "drops" / "rows", rows, shard_rows=110_000)
+    gm.checksum(folder / "drops" / "rows")
     gm.generate("chess", folder / "games", games=400, seed=3)
     gm.pack(folder / "games", folder / "drops" / "chess")
     for pack, name in (("rows", "steps*.npy"), ("chess", "games-*.chunks")):
         sizes = [file.stat().st_size for file in (folder / "drops" / pack).glob(name)]
-        assert sum(sizes) > 8 * BLOCK, (pack, sizes)
+        assert sum(sizes) > 10 * BLOCK, (pack, sizes)
     return folder
 
 
@@ -54,7 +59,7 @@ def loaded(pack: str, *, where: str = "", epochs: int = 1, memory: bool = False,
     rows: Any = gm.open(f"s3://drops/{pack}", memory=memory)
     if pack == "rows":
         options["encoder"] = gm.g2048.Steps()
-    return gm.DataLoader(rows.where(where) if where else rows, seed=3, epochs=epochs, **{"batch_size": 64, **options})
+    return gm.DataLoader(rows.where(where) if where else rows, seed=3, epochs=epochs, **{"batch_size": 512, **options})
 
 
 def planned(pack: str, cache: Path, *words: object, code: int = 0) -> dict[str, Any]:
@@ -64,7 +69,7 @@ def planned(pack: str, cache: Path, *words: object, code: int = 0) -> dict[str, 
         pytest.skip("skipped: the command is not built; run `cargo build`")
     all_words = ["plan", f"s3://drops/{pack}", "--cache", cache, "--seed", 3, "--require", "none", "--json", *words]
     if "--batch-size" not in words:
-        all_words += ["--batch-size", 64]
+        all_words += ["--batch-size", 512]
     done = subprocess.run([program, *map(str, all_words)], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == code, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)["fetching"]
@@ -75,7 +80,7 @@ SHUFFLES = {"rows": True, "off": False, "blocks:3000,3": gm.Blocks(3000, 3)}
 
 
 @pytest.mark.parametrize("shuffle", SHUFFLES)
-@pytest.mark.parametrize(("pack", "size"), [("rows", 64), ("rows", 1000), ("chess", 64)])
+@pytest.mark.parametrize(("pack", "size"), [("rows", 512), ("rows", 4000), ("chess", 64)])
 def test_an_epoch_asks_for_what_was_planned(
     server: FaultServer, tmp_path: Path, pack: str, size: int, shuffle: str
 ) -> None:
@@ -87,7 +92,7 @@ def test_an_epoch_asks_for_what_was_planned(
     said = loader.certificate().fetching
     assert said is not None
     assert said["epochs"]["first"] == plan["epochs"]["first"]
-    assert said["epochs"]["first"]["requests"] > 1
+    assert said["epochs"]["first"]["requests"] > 0
     requests, read = fed(loader)
     assert read == plan["epochs"]["first"]["bytes"]
     assert (requests, plan["epochs"]["error"]) == (plan["epochs"]["first"]["requests"], 0)
@@ -100,32 +105,32 @@ def test_an_epoch_asks_for_what_was_planned(
 
 
 def test_only_selected_rows_are_fetched_and_counted(server: FaultServer, tmp_path: Path) -> None:
-    some = planned("rows", tmp_path / "plan", "--where", "id < 20", "--shuffle", "off")
-    loader = loaded("rows", where="id < 20", shuffle=False)
+    some = planned("rows", tmp_path / "plan", "--where", "id < 7", "--shuffle", "off")
+    loader = loaded("rows", where="id < 7", shuffle=False)
     assert fed(loader)[1] == some["epochs"]["first"]["bytes"]
     assert some["epochs"]["first"]["bytes"] < some["data_bytes"] / 4
 
 
 def test_rows_that_an_epoch_drops_are_the_next_ones_to_fetch(server: FaultServer, tmp_path: Path) -> None:
-    words = ("--shuffle", "off", "--last-batch", "drop", "--batch-size", 30_000)
+    words = ("--shuffle", "off", "--last-batch", "drop", "--batch-size", 70_000)
     plan = planned("rows", tmp_path / "plan", *words)
-    loader = loaded("rows", shuffle=False, batch_size=30_000, last_batch="drop")
+    loader = loaded("rows", shuffle=False, batch_size=70_000, last_batch="drop")
     first = fed(loader)
     assert first[1] == plan["epochs"]["first"]["bytes"]
     assert plan["kept_bytes"] + first[1] < plan["data_bytes"]
 
 
 def test_windows_fetch_the_steps_that_they_show(server: FaultServer) -> None:
-    loader = loaded("rows", shuffle=gm.Blocks(3000, 2), view=gm.Next(steps=5))
+    loader = loaded("rows", shuffle=gm.Blocks(3000, 2), view=gm.views.NextStep(5))
     said = loader.certificate().fetching
     assert said is not None
     assert fed(loader)[1] == said["epochs"]["first"]["bytes"]
 
 
 def test_ranks_are_planned_as_each_of_them_fetches(server: FaultServer, tmp_path: Path) -> None:
-    plan = planned("rows", tmp_path / "plan", "--world-size", 4, "--shuffle", "off", "--batch-size", 64)
+    plan = planned("rows", tmp_path / "plan", "--world-size", 4, "--rank", 2, "--shuffle", "off")
     assert "each of 4 ranks" in plan["says"]
-    loader = loaded("rows", shuffle=False, rank=0, world_size=4)
+    loader = loaded("rows", shuffle=False, rank=2, world_size=4)
     assert fed(loader)[1] == plan["epochs"]["first"]["bytes"]
 
 
@@ -137,7 +142,7 @@ def test_opening_asks_for_what_was_planned(server: FaultServer, drops: Path, tmp
     gm.open(f"s3://drops/{pack}")
     after = asked()
     assert after[1] - before[1] == plan["opening"]["bytes"]
-    assert after[0] - before[0] == pytest.approx(plan["opening"]["requests"], abs=3)
+    assert after[0] - before[0] == pytest.approx(plan["opening"]["requests"], abs=8), "to see what lies there"
     assert plan["metadata_bytes"] == (drops / "drops" / pack / "metadata.db").stat().st_size
 
 

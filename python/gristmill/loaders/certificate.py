@@ -45,10 +45,10 @@ class Certificate:
         mix: of several packs each with `source`, `pack`, `rows`, `wanted`, `realised`, `uses`.
         sample: `batches` and `rows` that it was measured on.
         advice: the smallest changes that make it better, where it is not good.
-        fetching: what an epoch costs, where the pack lies in a bucket and was not read into memory, else `None`: `says`,
-            `data_bytes`, `kept_bytes`, `metadata_bytes`, `cache_limit`, `cache_others`, `holds`, `epochs` (`first` and
-            `later` with `requests`, `bytes`, `money`; `error`, `is_sampled`, `disk_bytes`, `first_batch_seconds`), `terms`
-            (docs/guide/buckets.md).
+        fetching: what an epoch costs, where the pack lies in a bucket and was not read into memory, else `None`:
+            `says`, `data_bytes`, `kept_bytes`, `metadata_bytes`, `cache_limit`, `cache_others`, `holds`, `terms` and
+            `epochs` (`first` and `later` with `requests`, `bytes`, `money`; `error`, `is_sampled`, `disk_bytes`,
+            `first_batch_seconds`); docs/guide/buckets.md explains them.
     """
 
     of: Literal["rows", "stream"]

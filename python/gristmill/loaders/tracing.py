@@ -38,8 +38,8 @@ class Traced:
             price_gb: money for 1e9 bytes.
 
         Raises:
-            ConfigError: there is no such output; the shuffle is worse than `require`, with what would mend it; or one of
-                the last four is negative.
+            ConfigError: there is no such output; the shuffle is worse than `require`, with what would mend it; or one
+                of the last four is negative.
         """
         terms = (latency, bandwidth, price_get, price_gb)
         document: dict[str, Any] = json.loads(self._engine.certificate(alias, require, terms))

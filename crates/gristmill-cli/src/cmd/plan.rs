@@ -77,6 +77,7 @@ fn of_pack(args: &Plan, pack: &str) -> Result<Certificate> {
             Some(LastBatch::Pad) => Left::Pad,
         },
         world_size: river.world_size.map_or(1, u64::from),
+        rank: river.rank.map_or(0, u64::from),
         epochs: None,
         ..defaults
     };

@@ -101,7 +101,8 @@ fn fetched(found: &Fetching) -> Vec<(&'static str, String)> {
         let money = cost.money.map(|money| format!(", {money:.4} of money")).unwrap_or_default();
         format!("{} requests, {}{money}", cost.requests, bytes(cost.bytes))
     };
-    let rows = format!("{}, of which the cache has {}", bytes(found.data_bytes), bytes(found.kept_bytes));
+    let rows =
+        format!("{}, of which {} are there once the pack is open", bytes(found.data_bytes), bytes(found.kept_bytes));
     let mut facts = vec![("fetching", found.says.clone()), ("rows elsewhere", rows)];
     facts.push(("metadata.db", format!("{}, fetched where SQL is asked", bytes(found.metadata_bytes))));
     facts.extend(found.opening.map(|opening| ("opening", cost(&opening))));

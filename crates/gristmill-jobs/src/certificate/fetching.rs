@@ -37,7 +37,7 @@ pub struct Fetching {
     pub says: String,
     /// Bytes of the files that rows are read from.
     pub data_bytes: u64,
-    /// Bytes of them that the cache of this machine has.
+    /// Bytes of them that are there once the pack is open: what opening fetches, and what the cache of this machine has.
     pub kept_bytes: u64,
     /// Bytes of `metadata.db`.
     pub metadata_bytes: u64,
