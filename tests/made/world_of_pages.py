@@ -21,6 +21,7 @@ NOT_RUN = {
     "stats shards": "they are shards of KataGo; test_katago.py does it",
     "verify s3://": "it is a bucket of the reader",
     "pack s3://": "it is a bucket of the reader",
+    "plan s3://": "it is a bucket of the reader",
     "pack games s3://": "it is a bucket of the reader",
     "rescore s3://": "it is a bucket of the reader",
     "clean s3://": "it is a bucket of the reader",

@@ -14,7 +14,7 @@ use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, Engine, IndexLoader, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
-use gristmill_jobs::certificate::{self, Level, Terms};
+use gristmill_jobs::certificate::{self, Level, Said};
 use gristmill_jobs::when::{self, Wanted};
 use gristmill_jobs::xray;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
@@ -288,16 +288,7 @@ impl Loader {
     /// The certificate of the shuffle of an output, in JSON.
     ///
     /// Raises ConfigError where the loader lacks the output, and in `require` where the shuffle is worse.
-    #[pyo3(signature = (output, require, terms))]
-    fn certificate(
-        &self,
-        py: Python<'_>,
-        output: String,
-        require: Option<&str>,
-        terms: (f64, f64, Option<f64>, Option<f64>),
-    ) -> Result<String, Fault> {
-        let (latency, bandwidth, price_get, price_gb) = terms;
-        let terms = Terms { latency, bandwidth, price_get, price_gb };
+    fn certificate(&self, py: Python<'_>, output: String, require: Option<&str>, terms: Said) -> Result<String, Fault> {
         let required = require.map(str::parse::<Level>).transpose()?;
         let mut interrupted = Ok(());
         let made = py.detach(|| {
@@ -305,7 +296,7 @@ impl Loader {
                 interrupted = Python::attach(|py| py.check_signals());
                 interrupted.is_ok()
             };
-            let made = certificate::of_engine(&*self.engine, &self.rows, &output, terms, &mut goes_on)?;
+            let made = certificate::of_engine(&*self.engine, &self.rows, &output, terms.into(), &mut goes_on)?;
             required.map_or(Ok(()), |level| made.require(level)).map(|()| made)
         });
         interrupted?;

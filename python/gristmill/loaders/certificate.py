@@ -60,14 +60,15 @@ class Certificate:
     mix: tuple[dict[str, Any], ...]
     sample: dict[str, int]
     advice: tuple[str, ...]
-    fetching: dict[str, Any] | None = None
+    fetching: dict[str, Any] | None
 
     @staticmethod
     def read(document: dict[str, Any]) -> Certificate:
         """The certificate of a document as `gristmill plan --json` prints it."""
         figures = {figure["name"]: Figure(**figure) for figure in document["figures"]}
         mix, advice = tuple(document.get("mix", ())), tuple(document["advice"])
-        return Certificate(**{**document, "figures": figures, "mix": mix, "advice": advice})
+        more = {"figures": figures, "mix": mix, "advice": advice, "fetching": document.get("fetching")}
+        return Certificate(**{**document, **more})
 
     def _repr_html_(self) -> str:
         """A table of the figures, for notebooks: static, without scripts."""

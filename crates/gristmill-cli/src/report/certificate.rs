@@ -104,7 +104,7 @@ fn fetched(found: &Fetching) -> Vec<(&'static str, String)> {
     let rows =
         format!("{}, of which {} are there once the pack is open", bytes(found.data_bytes), bytes(found.kept_bytes));
     let mut facts = vec![("fetching", found.says.clone()), ("rows elsewhere", rows)];
-    facts.push(("metadata.db", format!("{}, fetched where SQL is asked", bytes(found.metadata_bytes))));
+    facts.push(("metadata.db", format!("{}, which SQL fetches whole", bytes(found.metadata_bytes))));
     facts.extend(found.opening.map(|opening| ("opening", cost(&opening))));
     let (epochs, given) = match (&found.epochs, &found.change) {
         (Some(epochs), _) => (epochs, String::new()),

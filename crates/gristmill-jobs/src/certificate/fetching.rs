@@ -9,6 +9,9 @@ use gristmill_engine::pipeline::Fetches;
 use gristmill_engine::store::{Asked, Fit, HeldFile, files};
 use serde::Serialize;
 
+/// The fields of [`Terms`] in order.
+pub type Said = (f64, f64, Option<f64>, Option<f64>);
+
 /// What is assumed of the network and of prices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Terms {
@@ -22,6 +25,12 @@ pub struct Terms {
     /// Money for 1e9 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_gb: Option<f64>,
+}
+
+impl From<Said> for Terms {
+    fn from((latency, bandwidth, price_get, price_gb): Said) -> Self {
+        Terms { latency, bandwidth, price_get, price_gb }
+    }
 }
 
 impl Default for Terms {
@@ -86,7 +95,7 @@ pub struct Epochs {
     pub first_batch_seconds: f64,
 }
 
-/// What is asked of a bucket.
+/// Requests to a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// Requests, each counted once.

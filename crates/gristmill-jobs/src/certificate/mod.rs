@@ -22,7 +22,7 @@ use gristmill_engine::store::{self, Residence};
 use gristmill_engine::table::FrameTable;
 use serde::Serialize;
 
-pub use fetching::{Change, Cost, Epochs, Fetching, Terms};
+pub use fetching::{Change, Cost, Epochs, Fetching, Said, Terms};
 pub use figure::Figure;
 pub use level::Level;
 

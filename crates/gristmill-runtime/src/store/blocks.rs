@@ -1,5 +1,5 @@
 //! Ranges of bytes of a file that is elsewhere -> the blocks that it is fetched in; blocks -> requests, of which each brings neighbours.
-//! Numbers only; what is there and what is asked for is decided elsewhere.
+//! Numbers only; twins and rehearsals decide what they want.
 
 use std::collections::BTreeSet;
 

@@ -24,8 +24,8 @@ pub enum Residence {
     Mapped,
     /// In memory of this process, on huge pages where there are any.
     Memory,
-    /// As `Mapped`; but of what is elsewhere, what is asked for is kept in memory of this process: for those who look at a small
-    /// part, and leave the cache as it is.
+    /// As `Mapped`; but a file that is elsewhere is kept in memory of this process, as far as its user wants it: for those who
+    /// read a small part, and leave the cache as it is.
     Unkept,
 }
 

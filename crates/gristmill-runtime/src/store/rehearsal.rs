@@ -11,7 +11,7 @@ use super::HeldFile;
 use super::blocks::{BLOCK, bytes, missing, requests};
 use super::bucket::AT_ONCE;
 
-/// What is asked of stores.
+/// Requests to stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Requests.
@@ -129,7 +129,7 @@ mod tests {
         let rest = rehearsal.have(&file, &[(0, usize::MAX)]);
         assert_eq!(
             rest,
-            Asked { requests: 5, bytes: 36 * BLOCK + 7, turns: 1 },
+            Asked { requests: 4, bytes: 36 * BLOCK + 7, turns: 1 },
             "0 to 2, 5 to 9, 10 to 41 in 4 MiB each"
         );
         assert!(rehearsal.is_whole() && rehearsal.disk_bytes() == 40 * BLOCK + 7 + 41 * 8);

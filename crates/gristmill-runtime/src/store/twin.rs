@@ -169,14 +169,14 @@ impl Twin {
         self.bring(wrong, true).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
-    /// Brings blocks that were not there, `anew` whatever the cache has: those that nobody brings now; waits for the others.
-    fn bring(&self, mut wanted: BTreeSet<u64>, anew: bool) -> Result<()> {
+    /// Brings blocks that were not there, `again` whatever the cache has: those that nobody brings now; waits for the others.
+    fn bring(&self, mut wanted: BTreeSet<u64>, again: bool) -> Result<()> {
         while !wanted.is_empty() {
             let fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
             let claim = self.claimed(fetched, &wanted);
             match claim {
-                Ok(claim) if anew => self.fetch(&claim.blocks)?,
+                Ok(claim) if again => self.fetch(&claim.blocks)?,
                 Ok(claim) => claim.bring()?,
                 Err(fetched) if !wanted.is_empty() => drop(self.arrived.wait(fetched)),
                 Err(_) => {}
@@ -303,7 +303,7 @@ impl Claim<'_> {
 }
 
 /// Blocks of a file that are wanted, of which a thread has claimed those that nobody brought: claims that are made in order ask for
-/// the same whoever is quicker afterwards.
+/// the same, however quick each thread is afterwards.
 #[must_use]
 pub struct Claims<'a> {
     twin: &'a Twin,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_in_order_ask_for_the_same_whoever_brings_them_first() {
+    fn claims_in_order_ask_for_the_same_in_whatever_order_they_are_brought() {
         let far = Far::new(9 * BLOCK, None);
         let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
         let first = twin.claim(&[(0, BLOCK), (4 * BLOCK, 5 * BLOCK)]).unwrap();

@@ -12,7 +12,7 @@ use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle, Skip};
 use super::assembly::epoch;
 use super::mixed::sources;
 use super::plan::Plan;
-use super::rehearse::{Fetches, Read, Walk};
+use super::rehearse::{Fetches, Read, WALKED, Walk};
 use super::state::IndexState;
 use super::weighted::Sampler;
 use crate::pipeline::ledger::Digests;
@@ -213,7 +213,7 @@ impl Lookup {
         let all = || self.plan.selected().div_ceil(self.config.batch_size as u64);
         let batches = self.plan.per_pass().unwrap_or_else(all);
         let (plan, table, selected) = (&self.plan, &*input.table, &*input.rows);
-        Walk { plan, table, batches, selected, read, goes_on }.fetches()
+        Walk { plan, table, batches, most: WALKED, selected, read, goes_on }.fetches()
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.

@@ -12,12 +12,12 @@ use super::fetch::Fetched;
 use super::plan::Plan;
 
 /// Rows of a pass that are walked, at most: some seconds.
-const WALKED: u64 = 1 << 25;
+pub(super) const WALKED: u64 = 1 << 25;
 
 /// Parts of a walk that are compared with each other.
 const PARTS: u64 = 8;
 
-/// Rows that are looked at in one call where their order does not matter.
+/// Rows that one call takes where their order does not matter.
 const STRETCH: u64 = 1 << 16;
 
 /// What fetching asks for, with what is there now.
@@ -50,6 +50,8 @@ pub(super) struct Walk<'a> {
     pub(super) table: &'a dyn FrameTable,
     /// Batches of a pass.
     pub(super) batches: u64,
+    /// Rows that are walked, at most.
+    pub(super) most: u64,
     /// All rows that are selected.
     pub(super) selected: &'a Intervals,
     pub(super) read: &'a mut Read<'a>,
@@ -108,7 +110,7 @@ impl Walk<'_> {
             if there.is_whole() {
                 break;
             }
-            if passed.rows >= WALKED {
+            if passed.rows >= self.most {
                 return Ok(passed);
             }
             self.heeds()?;
@@ -125,7 +127,7 @@ impl Walk<'_> {
             if is_first {
                 passed.first = asked;
             }
-            if passed.rows >= (passed.parts.len() as u64 + 1) * (WALKED / PARTS) {
+            if passed.rows >= (passed.parts.len() as u64 + 1) * (self.most / PARTS) {
                 passed.parts.push(passed.all);
             }
         }
@@ -183,7 +185,40 @@ impl Passed {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use gristmill_format::layout::{Layout, Scalar};
+    use gristmill_runtime::store::{MemoryStore, Residence};
+    use gristmill_runtime::table::{FileTable, Part};
+    use gristmill_stages::config::{IndexConfig, Shuffle};
+
     use super::*;
+
+    #[test]
+    fn a_part_of_a_pass_says_what_the_whole_asks_for() {
+        let rows = 1 << 18;
+        MemoryStore::named("rehearse").write("rows", vec![7; rows * 64]);
+        let part = Part { path: "memory://rehearse/rows".into(), offset: 0, rows: rows as u64 };
+        let layout = Layout::packed(&[("bytes", Scalar::U8, &[64])]).unwrap();
+        let table = FileTable::open(layout, vec![part], Residence::Mapped).unwrap();
+        let selected = Arc::new(Intervals::all(rows as u64));
+        for shuffle in [Shuffle::Off, Shuffle::Blocks { rows: 1000, blocks: 8 }, Shuffle::Rows] {
+            let config = IndexConfig { batch_size: 256, shuffle, apart: true, epochs: None, ..IndexConfig::default() };
+            let plan = Plan::new(&config, 1, Arc::clone(&selected)).unwrap();
+            let walked = |most| {
+                let mut read = |picks: &[Pick]| Ok(picks.iter().map(|pick| pick.row..pick.row + 1).collect());
+                let (batches, selected, read) = (rows as u64 / 256, &*selected, &mut read);
+                let walk = Walk { plan: &plan, table: &table, batches, most, selected, read, goes_on: &mut || true };
+                walk.fetches().unwrap()
+            };
+            let (whole, part) = (walked(u64::MAX), walked(rows as u64 / 4));
+            assert_eq!((whole.is_sampled, whole.error, whole.first_pass.bytes), (false, 0.0, rows as u64 * 64));
+            assert_eq!((part.is_sampled, part.first_pass.bytes), (shuffle != Shuffle::Rows, whole.first_pass.bytes));
+            let (said, is) = (part.first_pass.requests as f64, whole.first_pass.requests as f64);
+            assert!((said - is).abs() <= said * part.error + 2.0, "{shuffle:?}: {said} of {is}, within {}", part.error);
+            assert_eq!((whole.later_pass, whole.disk_bytes), (Asked::default(), rows as u64 * 64 + 64 * 8));
+        }
+    }
 
     #[test]
     fn the_rest_of_a_pass_asks_as_its_last_part_did() {
