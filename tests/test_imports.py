@@ -50,7 +50,7 @@ def test_the_tab_key_offers_what_programs_begin_with() -> None:
         "import gristmill, types\n"
         "offered = [name for name in dir(gristmill) if not name.startswith('_')]\n"
         "assert len(offered) <= 45, offered\n"
-        "late = {'compat', 'jax', 'torch'}\n"
+        "late = {'compat', 'jax', 'ray', 'torch'}\n"
         "there = {name: getattr(gristmill, name) for name in offered if name not in late}\n"
         "modules = {name for name, value in there.items() if isinstance(value, types.ModuleType)}\n"
         "users = 'chess config demos envs errors g2048 pairs presets safe_pickle views'\n"
@@ -109,6 +109,6 @@ def test_rooms_have_what_they_are_named_for() -> None:
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     assert {"loaders", "packs", "chess", "g2048", "demos", "envs", "frameworks", "compat"} <= rooms
     flat = {path.stem for path in root.glob("*.py") if not path.stem.startswith("_")}
-    assert flat == {"config", "errors", "jax", "presets", "safe_pickle", "stores", "torch", "views"}
+    assert flat == {"config", "errors", "jax", "presets", "ray", "safe_pickle", "stores", "torch", "views"}
     for path in root.glob("*/__init__.py"):
         assert path.read_text().startswith('"""'), path

@@ -85,7 +85,7 @@ def test_the_metadata_are_of_the_pythons_that_are_checked() -> None:
     assert PROJECT["requires-python"] == f">=3.{check.FIRST}"
     (numpy,) = PROJECT["dependencies"]
     assert numpy.removeprefix("numpy>=") == check.NUMPY[0].removeprefix("numpy==").removesuffix(".*")
-    assert {"jax", "torch", "ray", "view", "arrow", "datasets", "minari", "envs", "lczero"} <= set(
+    assert {"jax", "torch", "ray", "ray-train", "view", "arrow", "datasets", "minari", "envs", "lczero"} <= set(
         PROJECT["optional-dependencies"]
     )
 

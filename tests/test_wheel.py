@@ -81,7 +81,8 @@ def test_the_command_and_the_module_are_one(empty: Path) -> None:
 EXTRAS = {
     "jax": {"jax"},
     "torch": {"torch"},
-    "ray": {"ray", "torch"},
+    "ray": {"ray", "rich"},
+    "ray-train": {"ray", "torch"},
     "envs": {"gymnasium", "rich"},
     "minari": {"h5py", "pillow", "pyarrow", "rich"},
     "lczero": {"protobuf"},

@@ -44,6 +44,7 @@ from gristmill.errors import (
     FormatError,
     GristmillError,
     MissingPackageError,
+    SharesError,
     StageError,
     StateError,
     StoppedError,
@@ -144,6 +145,7 @@ __all__ = [
     "Share",
     "ShareStatus",
     "Shares",
+    "SharesError",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
@@ -199,7 +201,7 @@ __all__ = [
 ]
 
 #: Modules that are imported at their first use.
-_LATE = ("compat", "jax", "torch")
+_LATE = ("compat", "jax", "ray", "torch")
 
 #: What programs begin with.
 _BEGIN = [

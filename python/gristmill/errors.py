@@ -78,6 +78,15 @@ class StageError(GristmillError, RuntimeError):
         self.stage = stage
 
 
+class SharesError(GristmillError, RuntimeError):
+    """Shares of a job failed; the others are done, and nothing was committed."""
+
+    def __init__(self, message: str, *, failed: dict[str, str]) -> None:
+        super().__init__(message)
+        #: Why each failed, by the share as `17/400`.
+        self.failed = failed
+
+
 class AliasError(GristmillError, LookupError):
     """No output of the loader has this alias."""
 

@@ -77,6 +77,9 @@ pub(crate) enum Command {
     Commit(Commit),
     /// Show which shares of a job are done, running, failed or missing.
     Shares(Shares),
+    /// Run jobs on a Ray cluster; done by the Python package.
+    #[command(subcommand)]
+    Ray(Ray),
     /// Merge several packs into one.
     Merge(Merge),
     /// Finish or undo what a killed job left in a pack or folder, and print which.
@@ -145,6 +148,13 @@ pub(crate) enum Generate {
     /// Demonstrations by random play in real environments; done by the Python package, which knows the options.
     #[command(after_help = "Examples:\n  gristmill generate random --env CartPole-v1 random.tar.zst --seed 1")]
     Random(Handed),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ray {
+    /// Pack a folder by tasks of a Ray cluster, one for each share; done by the Python package, which knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray pack games pack --shares 400")]
+    Pack(Handed),
 }
 
 /// The words of a command of the Python package: what it shares with the others.

@@ -51,7 +51,7 @@ const TAIL: u64 = 1 << 16;
 /// At most this many files of a folder are listed.
 const MOST_FILES: usize = 1000;
 
-/// Whether the words, without the program's name, are for Python: random play, its own installation, documents of a pack, a form that it writes,
+/// Whether the words, without the program's name, are for Python: random play, jobs on Ray, its own installation, documents of a pack, a form that it writes,
 /// or a Minari data set or the user's own arrays to convert, inspect or pack.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     if let [verb, rest @ ..] = words
@@ -62,6 +62,7 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
     }
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
+        [verb, job, ..] if verb == "ray" && job == "pack" => true,
         [verb, ..] if verb == INSTALL || verb == DESCRIBE => true,
         [verb, rest @ ..] if verb == "convert" => {
             let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);
@@ -328,6 +329,7 @@ mod tests {
             "install-lczero venv --undo".to_owned(),
             "install-lczero".to_owned(),
             "describe pack --parquet".to_owned(),
+            "ray pack games out --shares 4".to_owned(),
             "pack rows.npz a --game match".to_owned(),
             "pack rows.npz a --columns=result=last:value".to_owned(),
             "convert a b --to minari-hdf5".to_owned(),
@@ -351,9 +353,16 @@ mod tests {
         ] {
             assert!(is_meant(&words(&text)), "{text}");
         }
-        for text in
-            ["generate chess", "random", "convert a b --to exponents", "inspect", "stats minari-hdf5", "convert --to"]
-        {
+        for text in [
+            "generate chess",
+            "random",
+            "ray",
+            "ray --help",
+            "convert a b --to exponents",
+            "inspect",
+            "stats minari-hdf5",
+            "convert --to",
+        ] {
             assert!(!is_meant(&words(text)), "{text}");
         }
         for text in [

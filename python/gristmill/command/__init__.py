@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 from unicodedata import category
 
-from gristmill.command import convert, describe, generate, lczero, look, pack
+from gristmill.command import convert, describe, generate, lczero, look, pack, ray
 from gristmill.command.options import Parser, WrongWordsError, reach
 from gristmill.errors import ConfigError, GristmillError
 from gristmill.jobs.publish import newest
@@ -39,6 +39,7 @@ def parser() -> Parser:
     lczero.add_to(verbs)
     look.add_to(verbs)
     pack.add_to(verbs)
+    ray.add_to(verbs)
     return found
 
 

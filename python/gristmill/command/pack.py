@@ -12,7 +12,7 @@ from gristmill.demos.minari.packing import data_sets
 from gristmill.demos.own.by_game import ARROW
 from gristmill.demos.own.opening import is_own
 from gristmill.errors import ConfigError
-from gristmill.jobs.packing import pack
+from gristmill.jobs.packing import Packed, pack
 from gristmill.jobs.packing_records import is_table
 
 _EXAMPLES = """\
@@ -90,16 +90,21 @@ def _run(args: argparse.Namespace) -> Told:
             fields=args.fields,
             **own,
         )
-    left_out = sum(one.kind != "duplicate" for one in done.skipped)
-    if left_out and not (args.skip_bad or done.dry_run):
-        args.code = 3
-        sys.stderr.write(f"gristmill: {left_out} left out: exit code 3; --skip-bad makes it 0\n")
-    lines = [f"left out: {one.file}: {one.kind}: {one.detail}" for one in done.skipped]
+    lines = left_out(args, done)
     hold = "would hold" if done.dry_run else "holds"
     known = f", {done.known} were there before" if done.known else ""
     what = ("games", "rows") if of_records else ("trajectories", "steps")
     lines.append(f"{done.pack} {hold} {done.runs} {what[0]} of {done.rows} {what[1]}{known}")
     return asdict(done), "\n".join(lines)
+
+
+def left_out(args: argparse.Namespace, done: Packed) -> list[str]:
+    """Lines about what a pack lacks, for which the command ends with 3 unless `--skip-bad` is said."""
+    number = sum(one.kind != "duplicate" for one in done.skipped)
+    if number and not (args.skip_bad or done.dry_run):
+        args.code = 3
+        sys.stderr.write(f"gristmill: {number} left out: exit code 3; --skip-bad makes it 0\n")
+    return [f"left out: {one.file}: {one.kind}: {one.detail}" for one in done.skipped]
 
 
 def _type(word: str) -> type:

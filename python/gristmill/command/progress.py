@@ -7,6 +7,9 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
+#: Seconds of which the speed is known, by which the rest is estimated.
+_RECENT = 3600.0
+
 
 class Progress:
     """Progress of things called `what`, in the plural. Silent unless `wanted`. Used as a context, called to tell."""
@@ -19,7 +22,8 @@ class Progress:
         """`done` things are done, `of` how many."""
         if self._bar is not None:
             if self._task is None:
-                self._task = self._bar.add_task(self._what, total=of)
+                # What was done before says nothing of the speed.
+                self._task = self._bar.add_task(self._what, total=of, completed=done)
             self._bar.update(self._task, completed=done)
         elif self._wanted and of >= 10 and done * 10 >= of * self._share:
             self._share = done * 10 // of + 1
@@ -43,5 +47,8 @@ def _bar() -> Any:
         progress, console = importlib.import_module("rich.progress"), importlib.import_module("rich.console")
     except ImportError:
         return None
-    columns = (progress.BarColumn(30), progress.MofNCompleteColumn(), progress.TextColumn("{task.description}"))
-    return progress.Progress(*columns, console=console.Console(stderr=True), transient=True)
+    text = progress.TextColumn("{task.description}")
+    columns = (progress.BarColumn(30), progress.MofNCompleteColumn(), text, progress.TimeRemainingColumn())
+    # What takes minutes each has a speed, too.
+    screen = console.Console(stderr=True)
+    return progress.Progress(*columns, console=screen, transient=True, speed_estimate_period=_RECENT)

@@ -22,6 +22,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "pack",
             "commit",
             "shares",
+            "ray",
             "merge",
             "convert",
             "split",

@@ -69,23 +69,24 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
         there: false,
     };
     let shown = folder.of(&plan, share).display().to_string();
-    if options.dry_run {
-        let (share, inputs) = (Some(of_share), range.len() as u64);
-        return Ok(Packed { pack: shown, share, games: inputs, runs: inputs, dry_run: true, ..Packed::default() });
-    }
-    if !pack::files(&options.output)?.is_empty() || !chunks::files(&options.output)?.is_empty() {
+    let done = if folder.has(&plan)? { folder.done::<Said>(&plan, share)? } else { None };
+    if done.is_none() && (!pack::files(&options.output)?.is_empty() || !chunks::files(&options.output)?.is_empty()) {
         let text =
             "there is a pack already: its shares were committed, or it is another; remove it, or take another output";
         return Err(Error::config("output", format!("{}: {text}", options.output.display())));
     }
-    folder.agree(&plan)?;
+    if options.dry_run {
+        let (share, inputs) = (Some(Shared { there: done.is_some(), ..of_share }), range.len() as u64);
+        return Ok(Packed { pack: shown, share, games: inputs, runs: inputs, dry_run: true, ..Packed::default() });
+    }
     let there = |said: Said| {
         folder.tidy(&plan, share);
         Packed { share: Some(Shared { there: true, ..of_share.clone() }), ..of_said(said, shown.clone()) }
     };
-    if let Some(said) = folder.done::<Said>(&plan, share)? {
+    if let Some(said) = done {
         return Ok(there(said));
     }
+    folder.agree(&plan)?;
     let mut attempt = folder.begin(&plan, share)?;
     match made(options, (listed, range), &mut attempt, &of_share, progress) {
         Ok(said) => {

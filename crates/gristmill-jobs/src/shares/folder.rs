@@ -96,6 +96,17 @@ impl Folder {
         Ok(Some(plan))
     }
 
+    /// Whether the folder has `plan`; `false` where it has none.
+    ///
+    /// Errors: `Config` in `share` if it has another plan; `Format` for a damaged plan; `Path`.
+    pub fn has(&self, plan: &Plan) -> Result<bool> {
+        match self.plan()? {
+            Some(theirs) if theirs == *plan => Ok(true),
+            Some(theirs) => Err(self.other(plan, &theirs)),
+            None => Ok(false),
+        }
+    }
+
     /// Writes `plan` into the folder, for all shares. Changes nothing if the folder has this plan.
     ///
     /// Errors: `Config` in `share` if the folder has another plan; `Format` for a damaged plan; `Path`.
@@ -104,14 +115,9 @@ impl Folder {
         fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
         let text = serde_json::to_vec_pretty(plan).map_err(|e| Error::State(e.to_string()))?;
         for _ in 0..TRIES {
-            if put_absent(&self.path.join(PLAN), &text)? {
+            // A plan that is neither written nor there: a commit has just removed it.
+            if put_absent(&self.path.join(PLAN), &text)? || self.has(plan)? {
                 return Ok(());
-            }
-            match self.plan()? {
-                Some(theirs) if theirs == *plan => return Ok(()),
-                Some(theirs) => return Err(self.other(plan, &theirs)),
-                // A commit has just removed it.
-                None => {}
             }
         }
         Err(corrupt(&self.path.join(PLAN), "the name is taken, and nothing can be read there; remove it"))
