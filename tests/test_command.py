@@ -124,6 +124,7 @@ def test_every_command_has_help() -> None:
         ["generate", "random"],
         ["inspect"],
         ["pack"],
+        ["ray", "pack"],
         ["stats"],
         ["verify"],
     ]:

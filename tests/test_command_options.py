@@ -27,7 +27,7 @@ def leaves(found: argparse.ArgumentParser, name: str = "gristmill") -> Iterator[
 
 def test_every_command_has_the_shared_options() -> None:
     commands = dict(leaves(parser()))
-    assert len(commands) == 8
+    assert len(commands) == 9
     for name, command in commands.items():
         options = {option for action in command._actions for option in action.option_strings}
         assert {"--json", "-q", "--quiet", "-v", "--verbose", "-j", "--threads", "--workers", "--color"} <= options, (
@@ -54,6 +54,8 @@ def test_every_command_has_the_shared_options() -> None:
         (["describe", "/no/such/place"], 1, "failed"),
         (["describe", ".", "--published", "yesterday"], 2, "usage"),
         (["install-lczero", "/no/such/place"], 2, "usage"),
+        (["ray", "pack", "a"], 2, "usage"),
+        (["ray", "pack", "/no/such/place", "x", "--dry-run"], 1, "failed"),
     ],
 )
 def test_failures_are_documents(words: list[str], code: int, kind: str, tmp_path: Path) -> None:

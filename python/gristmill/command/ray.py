@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tomllib
+from contextlib import redirect_stdout
 from dataclasses import asdict
 
 from gristmill import ray
@@ -76,7 +78,8 @@ def _run(args: argparse.Namespace) -> Told:
         if getattr(args, name):
             says = "does not reach the machines of the cluster; set variables of the environment there"
             raise ConfigError(f"--{name} {says}, such as AWS_ENDPOINT_URL", field=name)
-    with Progress("shares", args.chatty) as progress:
+    # Ray says on stdout which machines it lost.
+    with redirect_stdout(sys.stderr), Progress("shares", args.chatty) as progress:
         done = ray.pack(
             args.source,
             args.out,
