@@ -196,8 +196,16 @@ def test_wrong_shares_are_refused(tmp_path: Path) -> None:
     assert gm.pack(games, out, share="1/2").share.there  # type: ignore[union-attr]
     with pytest.raises(gm.ConfigError, match=r"^`output`: .*2/2 is missing"):
         gm.commit(out)
-    with pytest.raises(gm.ConfigError, match=r"^`share`: .*shard_rows"):
-        gm.pack(games, out, share="1/2", shard_rows=9)
+    for dry_run in (True, False):
+        with pytest.raises(gm.ConfigError, match=r"^`share`: .*shard_rows"):
+            gm.pack(games, out, share="1/2", shard_rows=9, dry_run=dry_run)
+    looks = [gm.pack(games, out, share=(number, 2), dry_run=True).share for number in (1, 2)]
+    assert [share and share.there for share in looks] == [True, False]
+    gm.pack(games, out, share="2/2")
+    gm.commit(out)
+    for dry_run in (True, False):
+        with pytest.raises(gm.ConfigError, match="its shares were committed"):
+            gm.pack(games, out, share="1/2", dry_run=dry_run)
 
 
 def test_plans_that_cannot_be_are_refused_and_end(tmp_path: Path) -> None:

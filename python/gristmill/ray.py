@@ -26,8 +26,9 @@ from gristmill.options.optional import optional
 
 _log = logging.getLogger("gristmill")
 
-#: Bytes of inputs in each share, where their number is not given; and the most shares then.
-_BYTES, _MOST = 64 << 20, 10_000
+#: Bytes of inputs in each share, at least, where their number is not given; and for each input, since every task lists
+#: all of them, which takes as long as packing 200 bytes. The most shares then.
+_BYTES, _FOR_EACH, _MOST = 64 << 20, 1 << 10, 10_000
 
 #: Tasks that Ray has at once, for each that the cluster can run at once: those that run, and what they take next.
 _AHEAD = 2
@@ -97,7 +98,8 @@ def pack(
     Args:
         input: folder of games or demonstrations, as `gristmill.pack` takes it for shares.
         output: folder of the pack; the shares lie beside it meanwhile.
-        shares: how many there are; by default as many as an earlier call began, else one for each 64 MiB.
+        shares: how many there are; by default as many as an earlier call began, else one for each 64 MiB, or fewer of
+            many small files, all of which each task lists.
         num_cpus: processors that Ray reserves for each task: a whole number, or less than 1.
         address: of the cluster, as `ray.init` takes it; by default the one that this process is connected to, else what
             `ray.init` finds or starts.
@@ -200,7 +202,7 @@ def _planned(places: tuple[str, str], shares: int | None, options: dict[str, Any
         except ConfigError:
             whole = packing.pack(*places, share=(1, 1), dry_run=True, **options).share
             assert whole is not None
-            shares = max(1, min(whole.inputs, -(-whole.bytes // _BYTES), _MOST))
+            shares = max(1, min(whole.inputs, -(-whole.bytes // max(_BYTES, _FOR_EACH * whole.inputs)), _MOST))
     packing.pack(*places, share=(1, shares), dry_run=True, **options)
     try:
         stand = sharing.shares(places[1]).shares
