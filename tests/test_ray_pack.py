@@ -193,9 +193,16 @@ def test_ray_finishes_all_shares_but_those_whose_data_fail(cluster: Any, tmp_pat
     assert gm.open(out).num_frames == gm.open(tmp_path / "whole").num_frames
 
 
-def test_ray_that_cannot_be_reached_or_is_not_there_is_named(
-    tmp_path: Path, games: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ray_cluster_that_does_not_answer_is_named(tmp_path: Path, games: Path) -> None:
+    pytest.importorskip("ray")
+    for address in ("127.0.0.1:1", "[::1]:1", "127.0.0.1:99999999"):
+        with pytest.raises(ConnectionError, match="no Ray cluster answers there") as failed:
+            gristmill.ray.pack(games, tmp_path / "out", address=address)
+        assert str(failed.value).startswith(address)
+    assert list(tmp_path.iterdir()) == [games]
+
+
+def test_ray_that_is_not_installed_is_named(tmp_path: Path, games: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(gm.MissingPackageError, match=r"pip install gristmill\[ray\]"):
         gristmill.ray.pack(games, tmp_path / "out")

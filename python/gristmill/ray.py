@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +37,7 @@ _AHEAD = 2
 #: Seconds between two looks at how large the cluster is.
 _LOOK = 1.0
 
-#: Seconds in which tasks that were cancelled end by themselves.
+#: Seconds in which a cluster answers, and in which tasks that were cancelled end by themselves.
 _PATIENCE = 10.0
 
 #: At most this many shares are named in an error.
@@ -226,6 +227,12 @@ def _connected(address: str | None) -> Iterator[Any]:
             raise ConfigError("this process is connected to a cluster; leave the address out", field="address")
         yield ray
         return
+    if (place := re.fullmatch(r"\[?([^/\]]+)\]?:(\d+)", address or "")) is not None:
+        # Ray tries for many minutes.
+        try:
+            socket.create_connection((place[1], int(place[2])), timeout=_PATIENCE).close()
+        except (OSError, OverflowError) as error:
+            raise ConnectionError(f"{address}: no Ray cluster answers there: {error}") from None
     # Ray puts its own handler, which knows nothing of the shares.
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM) if is_main else None
