@@ -46,7 +46,7 @@ _PYTHON = (
 #: Modules that are shown whole.
 _MODULES = (
     *("chess", "g2048", "pairs", "views", "presets", "config", "stores", "errors", "jobs.describing"),
-    *("jax", "torch"),
+    *("jax", "ray", "torch"),
 )
 
 

@@ -15,7 +15,7 @@ fn commands() -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for name in names(&run(&["--help"]).ok().out, "Look at data:") {
         match name.as_str() {
-            "generate" | "tokenizer" => {
+            "generate" | "ray" | "tokenizer" => {
                 let help = run(&[&name, "--help"]).ok().out;
                 found.extend(names(&help, "Commands:").into_iter().map(|kind| vec![name.clone(), kind]));
             }
