@@ -18,14 +18,6 @@ import gristmill.ray
 
 SHARES = 10
 
-#: Packs on a cluster, and prints how many shares were there and were made.
-PROGRAM = """
-import sys
-import gristmill.ray
-done = gristmill.ray.pack(sys.argv[1], sys.argv[2], shares=int(sys.argv[3]), address=sys.argv[4])
-print(done.there, done.made)
-"""
-
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
@@ -54,8 +46,10 @@ def cluster() -> Iterator[Any]:
 
 
 def driver(games: Path, out: Path, cluster: Any) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", PROGRAM, games, out, str(SHARES), cluster.address]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """The command at work on the cluster."""
+    words = ["ray", "pack", games, out, "--address", cluster.address, "--shares", str(SHARES), "--json"]
+    line = [sys.executable, "-m", "gristmill", *words]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def wait_until(is_so: Callable[[gm.Shares], bool], out: Path, child: subprocess.Popen[str]) -> None:
@@ -78,12 +72,13 @@ def at_rest(out: Path) -> gm.Shares:
     return stand
 
 
-def finished(child: subprocess.Popen[str]) -> list[int]:
-    """How many shares were there, and how many the process made."""
+def finished(child: subprocess.Popen[str]) -> tuple[int, int]:
+    """How many shares were there, and how many the command made."""
     said, complaint = child.communicate()
     assert child.returncode == 0, complaint
-    # Ray prints there, too.
-    return [int(word) for word in said.splitlines()[-1].split()]
+    # What Ray prints of lost machines stands elsewhere.
+    done = json.loads(said)
+    return done["there"], done["made"]
 
 
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
@@ -138,7 +133,7 @@ def test_ray_makes_only_missing_shares_after_its_driver_was_killed(cluster: Any,
     stand = at_rest(out)
     assert 3 <= stand.done < SHARES
     child = driver(many / "games", out, cluster)
-    assert finished(child) == [stand.done, SHARES - stand.done]
+    assert finished(child) == (stand.done, SHARES - stand.done)
     assert files(out) == files(many / "whole")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -149,9 +144,7 @@ def test_ray_pack_that_is_stopped_leaves_what_is_done(
 ) -> None:
     """The command, which resumes by the same words; the number of shares is known from before."""
     out = tmp_path / "out"
-    words = ["ray", "pack", str(many / "games"), str(out), "--address", cluster.address]
-    line = [sys.executable, "-m", "gristmill", *words, "--shares", str(SHARES), "--json"]
-    child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = driver(many / "games", out, cluster)
     wait_until(lambda stand: stand.done >= 2, out, child)
     child.send_signal(end)
     said, complaint = child.communicate()
@@ -162,7 +155,7 @@ def test_ray_pack_that_is_stopped_leaves_what_is_done(
     assert stand.running == 0, "all tasks have ended before the command does"
     assert stand.failed == 0
     assert 2 <= stand.done < SHARES
-    done = told(*words)
+    done = told("ray", "pack", many / "games", out, "--address", cluster.address)
     assert (done["shares"], done["there"], done["made"]) == (SHARES, stand.done, SHARES - stand.done)
     assert files(out) == files(many / "whole")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

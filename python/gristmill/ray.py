@@ -255,7 +255,8 @@ def _cancelled(ray: Any) -> Iterator[dict[Any, int]]:
         yield waiting
     finally:
         for force in (False, True):
-            for task in waiting:
+            # Those that wait come first: Ray can crash where it cancels a task that it is about to start.
+            for task in reversed(waiting):
                 ray.cancel(task, force=force)
             if waiting:
                 _, left = ray.wait(list(waiting), num_returns=len(waiting), timeout=_PATIENCE)
