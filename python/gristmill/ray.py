@@ -135,7 +135,7 @@ def pack(
         if missing:
             failed: dict[str, str] = {}
             tasks = {"places": places, "of": number, "options": {**options, **threads}}
-            with _connected(address) as ray, _cancelled(ray) as waiting:
+            with _connected(address) as (ray, waiting):
                 for share, done in _tasks(ray, waiting, missing, tasks, num_cpus):
                     cpu += done.cpu_seconds
                     if done.why is not None:
@@ -213,8 +213,10 @@ def _planned(places: tuple[str, str], shares: int | None, options: dict[str, Any
 
 
 @contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
+def _connected(address: str | None) -> Iterator[tuple[Any, dict[Any, int]]]:
     """Ray, connected to a cluster: the one that the caller is connected to, which stays, or one for this time.
+
+    Also the tasks that run, by reference, which is filled meanwhile: those that are left at the end are ended.
 
     Raises:
         ConfigError: the caller is connected, and gives an address.
@@ -225,7 +227,11 @@ def _connected(address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         if address is not None:
             raise ConfigError("this process is connected to a cluster; leave the address out", field="address")
-        yield ray
+        waiting: dict[Any, int] = {}
+        try:
+            yield ray, waiting
+        finally:
+            _cancel(ray, waiting)
         return
     if (place := re.fullmatch(r"\[?([^/\]]+)\]?:(\d+)", address or "")) is not None:
         # Ray tries for many minutes.
@@ -242,25 +248,20 @@ def _connected(address: str | None) -> Iterator[Any]:
         if is_main:
             signal.signal(signal.SIGTERM, handler)
     try:
-        yield ray
+        yield ray, {}
     finally:
+        # Ray ends the tasks of a program that has gone. Cancelled ones can crash it, in 2.60, as they begin or end.
         ray.shutdown()
 
 
-@contextmanager
-def _cancelled(ray: Any) -> Iterator[dict[Any, int]]:
-    """Tasks that run, by reference; those that are left at the end are cancelled, and have ended."""
-    waiting: dict[Any, int] = {}
-    try:
-        yield waiting
-    finally:
-        for force in (False, True):
-            # Those that wait come first: Ray can crash where it cancels a task that it is about to start.
-            for task in reversed(waiting):
-                ray.cancel(task, force=force)
-            if waiting:
-                _, left = ray.wait(list(waiting), num_returns=len(waiting), timeout=_PATIENCE)
-                waiting = {task: waiting[task] for task in left}
+def _cancel(ray: Any, waiting: dict[Any, int]) -> None:
+    """Cancels tasks, and waits until they have ended; by force where they do not end by themselves."""
+    for force in (False, True):
+        for task in reversed(waiting):
+            ray.cancel(task, force=force)
+        if waiting:
+            _, left = ray.wait(list(waiting), num_returns=len(waiting), timeout=_PATIENCE)
+            waiting = {task: waiting[task] for task in left}
 
 
 def _tasks(
