@@ -1,6 +1,8 @@
 //! Errors of the engine and the operating system -> one message and one exit code.
 
+use std::error::Error;
 use std::io;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -116,7 +118,20 @@ impl From<io::Error> for Failure {
 
 impl From<clap::Error> for Failure {
     fn from(e: clap::Error) -> Self {
-        let text = e.render().to_string();
+        let mut text = e.render().to_string();
+        if let Some((why, plain)) = e.source().and_then(expected) {
+            text = text.replacen(&why, plain, 1);
+        }
         Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
     }
+}
+
+/// What the standard library says of a word that is no number, and what a user expects to read.
+fn expected(why: &(dyn Error + 'static)) -> Option<(String, &'static str)> {
+    let whole = why.downcast_ref::<ParseIntError>().map(|e| match e.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "expected a smaller number",
+        _ => "expected a whole number, such as 1000",
+    });
+    let plain = whole.or_else(|| why.is::<ParseFloatError>().then_some("expected a number, such as 0.5"))?;
+    Some((why.to_string(), plain))
 }

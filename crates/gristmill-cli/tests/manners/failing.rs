@@ -76,3 +76,25 @@ fn a_document_of_what_was_done_stays_the_only_one() {
     let empty = run(&["stats", text(none.path()), "--json"]);
     assert_eq!((empty.code, &empty.json()["chunks"]), (1, &0.into()));
 }
+
+#[test]
+fn wrong_words_come_back_with_what_was_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    let [games, pack, file] = ["games", "pack", "notes.txt"].map(|name| folder.path().join(name));
+    generate(&games, "2", &[]);
+    std::fs::write(&file, "no game").unwrap();
+    let [games, pack, file] = [&games, &pack, &file].map(|path| text(path));
+    let cases: &[(i32, &[&str], &str)] = &[
+        (2, &["generate", "chess", pack, "--games", "many"], "'--games <N>': expected a whole number"),
+        (2, &["feed", games, "--batch-size", "1.5"], "expected a whole number, such as 1000"),
+        (2, &["feed", games, "--seed", "99999999999999999999"], "expected a smaller number"),
+        (2, &["pack", games, pack, "--share", "3/2"], "'--share <N/OF>': 3/2: expected a number from 1 to 2"),
+        (1, &["pack", file, pack], "no format known here; expected"),
+        (1, &["feed", file, "--batches", "1"], "no games of chess in"),
+    ];
+    for (code, words, says) in cases {
+        let refused = run(words);
+        assert!(refused.code == *code && refused.err.contains(says), "{words:?}: {refused:?}");
+        assert!(!refused.err.contains("invalid digit") && !refused.err.contains("--wait"), "{words:?}: {refused:?}");
+    }
+}

@@ -81,10 +81,12 @@ def _lacking(names: list[str], steps: Layout) -> str | None:
     """Which column records of a game that is known lack; none where the columns are of no such game."""
     if "game_highest_tile" in names or "run_id" in names:
         lacking = [name for name in steps.names if name not in names]
-        return f"rows of 2048 without the column `{lacking[0]}`; a pack has rows of the form `steps`, with all of them"
+        says = "a pack has rows of the form `steps`, with all of them: pack the logs that the rows came from"
+        return f"rows of 2048 without the column `{lacking[0]}`; {says}"
     if "game_input_format" in names or "probabilities" in names:
         lacking = [name for name in V6.names if name not in names]
-        return f"games of chess without the column `{lacking[0]}`; a pack has whole records"
+        says = "a pack has whole records: write the table with all columns, as `to_parquet` without `columns` does"
+        return f"games of chess without the column `{lacking[0]}`; {says}"
     return None
 
 
