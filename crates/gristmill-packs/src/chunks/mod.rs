@@ -28,9 +28,28 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     };
     let there: BTreeSet<String> = names.iter().cloned().collect();
     names.retain(|name| is_chunks(name) || is_sums(name));
-    names.sort_unstable_by_key(|name| (is_sums(name), name.clone()));
+    // By number: file 100 000 has a longer name, and comes after 10 001.
+    names.sort_unstable_by_key(|name| (is_sums(name), name.len(), name.clone()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, MANIFEST, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| there.contains(name)));
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_files_come_in_the_order_of_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let numbers = [0, 9_999, 10_001, 99_999, 100_000, 100_001];
+        let names = numbers.map(file_name);
+        for name in names.iter().rev().map(String::as_str).chain([METADATA, MANIFEST]) {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = files(folder.path()).unwrap();
+        assert_eq!(found[..names.len()], names);
+        assert_eq!(found[names.len()..], [METADATA, MANIFEST]);
+    }
 }
