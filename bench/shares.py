@@ -1,10 +1,10 @@
 """What a job in shares costs on many machines, simulated: `python bench/shares.py [--shares 100000] [--json]`.
 
-Plays `gristmill pack --share N/OF` on every processor of every machine, and then `gristmill commit` on one: sizes of shares
-vary, some machines are slow, machines are lost and come back, shares fail. Each attempt lists all inputs. Prints where the
-processor time went, what was done in the shared folder, and how long the commit takes. The same options give the same
-numbers. `--table` and `--costs` print the tables of docs/design/2026-11-25-past-one-machine.md, which says how the
-defaults were measured.
+Plays `gristmill pack --share N/OF` on every processor of every machine, and then `gristmill commit` on one: sizes of
+shares vary, some machines are slow, machines are lost and come back, shares fail. Each attempt lists all inputs. Prints
+where the processor time went, what was done in the shared folder, and how long the commit takes. The same options give
+the same numbers. `--table` and `--costs` print the tables of docs/design/2026-11-25-past-one-machine.md, which says how
+the defaults were measured.
 """
 
 import argparse
@@ -91,7 +91,7 @@ class Attempt:
 
 
 class World:
-    """The machines of a job, event by event. All that is drawn depends on the seed and a number, not on what came before."""
+    """The machines of a job, event by event. Draws depend on the seed and a number, not on what came before."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.now, self.order = job, 0.0, itertools.count()
@@ -117,6 +117,7 @@ class World:
         return math.exp(draws.gauss(0, spread) - spread * spread / 2) if spread else 1.0
 
     def put(self, after: float, what: str, one: int, life: int = 0) -> None:
+        """Something comes after some seconds."""
         heapq.heappush(self.events, (self.now + after, next(self.order), what, one, life))
 
     def run(self) -> None:

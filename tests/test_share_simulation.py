@@ -1,4 +1,4 @@
-"""The simulation of a job in shares, `bench/shares.py`: it agrees with arithmetic where that is known, and its sums add up."""
+"""The simulation of a job in shares, `bench/shares.py`: it agrees with arithmetic, and its sums add up."""
 
 import dataclasses
 import importlib.util
@@ -19,7 +19,8 @@ PAGE = ROOT / "docs/design/2026-11-25-past-one-machine.md"
 
 def loaded() -> Any:
     spec = importlib.util.spec_from_file_location("bench_shares", SCRIPT)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their module up.
     sys.modules[spec.name] = module
@@ -83,9 +84,11 @@ def test_a_slow_machine_takes_longer() -> None:
 def test_more_failures_never_make_it_faster(option: str, values: list[float], seed: int) -> None:
     made = [of(**{option: value}, seed=seed) for value in values]
     times = [one.seconds for one in made]
-    assert times == sorted(times) and times[0] < times[-1]
+    assert times == sorted(times)
+    assert times[0] < times[-1]
     repeated = [one.repeated for one in made]
-    assert repeated == sorted(repeated) and repeated[0] == 0 < repeated[-1]
+    assert repeated == sorted(repeated)
+    assert repeated[0] == 0 < repeated[-1]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -130,13 +133,15 @@ def test_the_same_options_give_the_same_numbers() -> None:
     job = bench.Job(shares=3000, lost=0.5, spread=0.3, failing=0.02)
     assert json.loads(one.stdout) == dataclasses.asdict(bench.simulated(job))
     shown = run(*line[:-1])
-    assert shown.stdout.startswith("last share") and "at 3000 shares" in shown.stdout
+    assert shown.stdout.startswith("last share")
+    assert "at 3000 shares" in shown.stdout
 
 
 def test_options_that_make_no_job_are_refused() -> None:
     for words in (["--shares", "0"], ["--failing", "1"], ["--machines", "0"]):
         done = run(*words)
-        assert done.returncode == 2 and "at least one share" in done.stderr
+        assert done.returncode == 2
+        assert "at least one share" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--table", "--costs"])
