@@ -372,7 +372,7 @@ def main(words: list[str] | None = None) -> None:
     }
     for field in dataclasses.fields(Job):
         option = "--" + field.name.replace("_", "-")
-        parser.add_argument(option, type=type(field.default), default=field.default, help=says[field.name])
+        parser.add_argument(option, type=field.type, default=field.default, help=says[field.name])
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     parser.add_argument("--table", action="store_true", help="several worlds, a line for each")
     parser.add_argument("--costs", action="store_true", help="several sizes, a column for each")
@@ -381,6 +381,10 @@ def main(words: list[str] | None = None) -> None:
     job = Job(**given)
     if min(job.shares, job.machines, job.processors) < 1 or not 0 <= job.failing < 1:
         parser.error("expected at least one share, machine and processor, and less than all attempts that fail")
+    if not all(0 <= number < math.inf for number in dataclasses.astuple(job)) or not min(
+        job.game_positions, job.file_positions, job.copied
+    ):
+        parser.error("expected numbers from 0 on, and some positions in a game and a file, and bytes a second")
     if is_table:
         table(job)
     elif is_costs:

@@ -137,11 +137,22 @@ def test_the_same_options_give_the_same_numbers() -> None:
     assert "at 3000 shares" in shown.stdout
 
 
-def test_options_that_make_no_job_are_refused() -> None:
-    for words in (["--shares", "0"], ["--failing", "1"], ["--machines", "0"]):
-        done = run(*words)
-        assert done.returncode == 2
-        assert "at least one share" in done.stderr
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--shares 0", "at least one share"),
+        ("--machines 0", "at least one share"),
+        ("--failing 1", "less than all attempts"),
+        ("--lost -1", "numbers from 0 on"),
+        ("--copied 0", "bytes a second"),
+        ("--shares 1.5", "invalid int value"),
+        ("--inputs nan", "numbers from 0 on"),
+    ],
+)
+def test_options_that_make_no_job_are_refused(words: str, says: str) -> None:
+    done = run(*words.split())
+    assert done.returncode == 2
+    assert says in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--table", "--costs"])
