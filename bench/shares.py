@@ -47,7 +47,7 @@ class Job:
     input_bytes: float = 180
     game_positions: float = 106
     position_bytes: float = 73.6
-    index_bytes: float = 56
+    index_bytes: float = 63
     row_bytes: float = 108
     row_us: float = 7
     file_positions: float = 4e6
