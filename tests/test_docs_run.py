@@ -143,20 +143,22 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
     if page == "first-steps.md":
         # What its commands make before.
         gm.generate("chess", "games", games=60, seed=1)
-    with at_most(PATIENCE):
-        if page in PREAMBLES:
-            PREAMBLES[page](names)
-        for block in WITH_BLOCKS[page]:
-            if there(block.needs):
-                # As many lines above it as in the page, so that a fault names the line.
-                code = compile("\n" * (block.line - 1) + block.code, page, "exec")
-                exec(code, names)
+    try:
+        with at_most(PATIENCE):
+            if page in PREAMBLES:
+                PREAMBLES[page](names)
+            for block in WITH_BLOCKS[page]:
+                if there(block.needs):
+                    # As many lines above it as in the page, so that a fault names the line.
+                    code = compile("\n" * (block.line - 1) + block.code, page, "exec")
+                    exec(code, names)
+    finally:
+        for value in names.values():
+            if isinstance(value, gm.DataLoader):
+                value.stop()
+            if isinstance(value, FaultServer):
+                value.close()
     missing = sorted({block.needs for block in WITH_BLOCKS[page] if block.needs and not there(block.needs)})
-    for value in names.values():
-        if isinstance(value, gm.DataLoader):
-            value.stop()
-        if isinstance(value, FaultServer):
-            value.close()
     if missing:
         pytest.skip(f"{page}: all ran but for the blocks that need {', '.join(missing)}")
 
