@@ -1,5 +1,5 @@
 //! A folder -> the games in it, in the order in which packs number them, and what was found that is no whole game.
-//! Follows no link to a folder and opens no file but one that is given in place of a folder.
+//! Follows no link to a folder and opens no file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -13,7 +13,6 @@ use gristmill_engine::store::place::is_local;
 use gristmill_format::g2048::log::{STEPS_SUFFIX, is_sidecar, steps_name};
 use gristmill_format::{Error, Kind};
 
-use crate::files::{self, Found};
 use crate::shares::Unit;
 
 /// What a folder holds.
@@ -46,9 +45,6 @@ pub(super) fn discover(root: &Path) -> Discovered {
     let mut found = Discovered::default();
     if !is_local(root) {
         elsewhere(root, &mut found);
-    } else if root.is_file() {
-        found.faults.push(no_folder(root));
-        return found;
     }
     let mut folders = if is_local(root) { vec![String::new()] } else { Vec::new() };
     while let Some(folder) = folders.pop() {
@@ -61,15 +57,6 @@ pub(super) fn discover(root: &Path) -> Discovered {
     found.sidecars.sort_unstable_by(|a, b| a.split('/').cmp(b.split('/')));
     found.halves.sort_unstable_by(|a, b| a.file.split('/').cmp(b.file.split('/')));
     found
-}
-
-/// The refusal of a file: it names the forms that are read, or the folder that is wanted.
-fn no_folder(file: &Path) -> Error {
-    match files::file(file) {
-        Found::Fault(e) => e,
-        _ => Error::new(Kind::Unsupported, "one file of a game; give the folder that it lies in")
-            .in_source(file.display().to_string()),
-    }
 }
 
 /// Finds what lies below a place that is not of this machine, where there are no links.

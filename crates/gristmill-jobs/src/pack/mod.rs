@@ -29,13 +29,14 @@ use gristmill_engine::recording;
 use gristmill_engine::store::files::{is_file, names};
 use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::Staging;
-use gristmill_format::Kind as Cause;
+use gristmill_format::{Error as FormatError, Kind as Cause};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::join::{CommitOptions, commit};
 pub(crate) use self::lineage::known_of;
 use super::meter::{Meter, peak_rss};
 pub use crate::files::is_unreadable;
+use crate::files::{self, Found};
 use crate::shares::Share;
 
 /// What to do about a game that cannot be taken.
@@ -262,6 +263,9 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         ..options.clone()
     };
     if !is_data_file(&options.input)? {
+        if is_file(&options.input)? {
+            return Err(no_games(&options.input).into());
+        }
         names(&options.input)?;
     }
     if !options.dry_run {
@@ -293,8 +297,17 @@ pub(crate) fn finish_left(output: &Path) -> Result<()> {
 
 /// Whether the input is a single file: one of demonstrations, or of chess games.
 fn is_data_file(path: &Path) -> Result<bool> {
-    let known = |listing: crate::files::Listing| listing.files.iter().any(|file| file.format().is_some());
-    Ok(is_file(path)? && crate::files::list(path).is_ok_and(known))
+    let known = |listing: files::Listing| listing.files.iter().any(|file| file.format().is_some());
+    Ok(is_file(path)? && files::list(path).is_ok_and(known))
+}
+
+/// The refusal of a file that is none of data: it names the forms that are read, or the folder that is expected.
+fn no_games(file: &Path) -> FormatError {
+    match files::file(file) {
+        Found::Fault(e) => e,
+        _ => FormatError::new(Cause::Unsupported, "one file of a game; give the folder that it lies in")
+            .in_source(file.display().to_string()),
+    }
 }
 
 /// Packs the games of the first kind that the input holds, as the table of kinds has them in order.
