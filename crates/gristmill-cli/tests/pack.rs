@@ -271,7 +271,8 @@ fn an_input_that_is_no_folder_is_named_and_nothing_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let (file, output) = (folder.path().join("file"), folder.path().join("pack"));
     fs::write(&file, "text").unwrap();
-    for (input, words) in [(folder.path().join("nowhere"), "No such file or directory"), (file, "Not a directory")] {
+    let unknown = "unknown_format: no format known here; expected";
+    for (input, words) in [(folder.path().join("nowhere"), "No such file or directory"), (file, unknown)] {
         let refused = run(&["pack", "--input", text(&input), "--output", text(&output)]);
         assert!(refused.code == 1 && refused.err.contains(&format!("{}: {words}", input.display())), "{refused:?}");
         assert!(!refused.err.contains("vanished") && !output.exists(), "{refused:?}");
