@@ -34,7 +34,7 @@ _BYTES, _FOR_EACH, _MOST = 64 << 20, 1 << 10, 10_000
 #: Tasks that Ray has at once, for each that the cluster can run at once: those that run, and what they take next.
 _AHEAD = 2
 
-#: Seconds between two looks at how large the cluster is.
+#: Seconds after which the size of the cluster is read again.
 _LOOK = 1.0
 
 #: Seconds in which a cluster answers, and in which tasks that were cancelled end by themselves.
