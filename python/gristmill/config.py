@@ -93,14 +93,46 @@ class PositionSamplingConfig:
 
 @named_fields
 @dataclass
+class WindowLawConfig:
+    """A window that grows with the number of chunks that came, by the law of `gm.newest_rows` (docs/guide/flow.md).
+
+    Of `n` chunks the window has all up to `least`, then `least * (1 + slope * ((n / least) ** power - 1) / power)`, rounded
+    down, and never more than the pool's `chunk_pool_size`. `slope` and `power` are above 0 and at most 1.
+    """
+
+    least: int
+    slope: float = 0.4
+    power: float = 0.75
+
+
+@named_fields
+@dataclass
+class RateLimitConfig:
+    """How many draws a pool makes for each chunk that comes (docs/guide/flow.md).
+
+    A draw waits while `chunks * samples_per_insert - draws` would fall below `min_diff`, and before `min_size_to_sample` chunks have
+    come; with `max_diff` a new file waits while one more chunk would bring that difference above it.
+    """
+
+    samples_per_insert: float
+    min_size_to_sample: int = 1
+    min_diff: float = 0.0
+    max_diff: float | None = None
+
+
+@named_fields
+@dataclass
 class ShufflingChunkPoolConfig:
     """Keeps the newest chunks and hands them out shuffled, each once per pass.
 
     With `hanse_sampling_threshold` a drawn chunk is handed out with a chance that grows with its weight or length;
-    with `cachehit_output` it keeps positions of the next uses.
+    with `cachehit_output` it keeps positions of the next uses. `window_law` lets the window grow up to `chunk_pool_size`,
+    `rate_limit` makes draws wait for new chunks.
     """
 
     chunk_pool_size: int = 100_000
+    window_law: WindowLawConfig | None = None
+    rate_limit: RateLimitConfig | None = None
     source_ingestion_threads: int | None = None
     chunk_loading_threads: int | None = None
     key_order: Literal["natural", "bytes"] = "natural"
@@ -401,6 +433,8 @@ PARTS: Mapping[str, type[Any]] = {
     "cachehit_output": QueueConfig,
     "prefetch_output": QueueConfig,
     "position_sampling": PositionSamplingConfig,
+    "window_law": WindowLawConfig,
+    "rate_limit": RateLimitConfig,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from gristmill import _gristmill
-from gristmill.config import DataLoaderConfig, Path, to_json
+from gristmill.config import DataLoaderConfig, Path, RateLimitConfig, WindowLawConfig, plain, to_json
 from gristmill.options.arguments import named
 
 
@@ -16,6 +16,8 @@ def lc0(
     directory: Path | Iterable[Path] | Mapping[Any, float],
     *,
     pool: int | None = None,
+    window_law: WindowLawConfig | None = None,
+    rate_limit: RateLimitConfig | None = None,
     reservoir: int | None = None,
     batch_size: int | None = None,
     sampling_rate: float | None = None,
@@ -59,6 +61,8 @@ def lc0(
             files or folders such as `games/2024-*` (looked for again every minute, without notices); `~` is the home
             folder, and a URL a folder of a bucket or server (docs/guide/buckets.md).
         pool: chunks (games) in each directory's window, which holds the newest ones.
+        window_law: how each window grows up to `pool` (docs/guide/flow.md).
+        rate_limit: how many draws each pool makes for each game that comes; any number without it.
         reservoir: frames in the shuffling reservoir; 0 for none.
         batch_size: rows per batch.
         sampling_rate: share of a game's positions taken at each use, 0 < rate <= 1.
@@ -112,6 +116,9 @@ def lc0(
     options["directories"] = [{"directory": os.fspath(d), "weight": w} for d, w in _weighted(directory).items()]
     if split is not None:
         options["split"] = list(split.items())
+    for name in ("window_law", "rate_limit"):
+        if name in options:
+            options[name] = plain(options[name])
     if tensors is not None:
         options["tensors"] = [tensors] if isinstance(tensors, str) else list(tensors)
     return DataLoaderConfig.from_json(_gristmill.preset_lc0(to_json(options)))

@@ -7,8 +7,8 @@ use gristmill_runtime::error::{Error, Result};
 use gristmill_stages::config::{
     BadChunks, ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig,
     EncoderConfig, FilePathProviderConfig, HanseForm, IoErrors, JoinPositionsConfig, LastBatch, MemorySize,
-    QueueConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, SplitBy,
-    StageConfig, TensorGeneratorConfig, parse,
+    QueueConfig, RateLimitConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig,
+    SplitBy, StageConfig, TensorGeneratorConfig, WindowLawConfig, parse,
 };
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,10 @@ pub struct Lc0Preset {
     pub directories: Vec<Weighted>,
     /// Chunks in each directory's pool.
     pub pool: u64,
+    /// How each pool grows up to that; absent: it does not.
+    pub window_law: Option<WindowLawConfig>,
+    /// How many draws each pool makes for each game that comes; absent: any number.
+    pub rate_limit: Option<RateLimitConfig>,
     /// Frames in the reservoir; 0 for none. Absent: as many as `memory` allows, else 32 768.
     pub reservoir: Option<usize>,
     /// Rows per batch.
@@ -104,6 +108,8 @@ impl Default for Lc0Preset {
         Lc0Preset {
             directories: Vec::new(),
             pool: ShufflingChunkPoolConfig::default().chunk_pool_size,
+            window_law: None,
+            rate_limit: None,
             reservoir: None,
             batch_size: tensors.batch_size,
             hanse_sampling_threshold: None,
@@ -216,7 +222,12 @@ fn check_pool(options: &Lc0Preset) -> Result<()> {
         return Err(Error::config(name, "it does nothing without `hanse_sampling_threshold` above 0"));
     }
     let cache = options.position_cache.is_some();
-    let given = [("hanse_sampling_threshold", options.hanse_sampling_threshold.is_some()), ("position_cache", cache)];
+    let given = [
+        ("hanse_sampling_threshold", options.hanse_sampling_threshold.is_some()),
+        ("position_cache", cache),
+        ("window_law", options.window_law.is_some()),
+        ("rate_limit", options.rate_limit.is_some()),
+    ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given && options.epochs.is_some()) {
         return Err(Error::config(
             name,
@@ -310,6 +321,8 @@ fn frames(options: &Lc0Preset, i: usize, side: &str, stages: &mut Vec<StageConfi
             let usual = ShufflingChunkPoolConfig::default();
             chosen.shuffling_chunk_pool = Some(ShufflingChunkPoolConfig {
                 chunk_pool_size: options.pool,
+                window_law: options.window_law,
+                rate_limit: options.rate_limit,
                 hanse_sampling_threshold: options.hanse_sampling_threshold,
                 hanse_sampling_gamma: options.hanse_sampling_gamma.unwrap_or(usual.hanse_sampling_gamma),
                 hanse_sampling_form: options.hanse_sampling_form.unwrap_or(usual.hanse_sampling_form),

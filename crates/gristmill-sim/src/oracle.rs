@@ -54,6 +54,8 @@ pub struct Stream {
     pub seed: u64,
     /// Chunks of the window; without it whole passes, in order.
     pub pool: Option<u64>,
+    /// `least`, `slope` and `power` of a window that grows up to that.
+    pub law: Option<[f64; 3]>,
     /// How many passes.
     pub epochs: u64,
     /// Share of the frames of each use; one of it and `count`.
@@ -233,18 +235,30 @@ impl Stream {
             let passes = (0..self.epochs).flat_map(|e| all.iter().map(move |(f, c)| (*f, *c, e % 65536)));
             return passes.take(most).collect();
         };
-        let size = self.share(pool, lane) as usize;
+        let full = self.share(pool, lane) as usize;
+        let size = |came: usize| match self.law {
+            Some([least, slope, power]) => {
+                let least = least / self.lanes as f64;
+                let growth = (came as f64 / least).max(1.0).powf(power) - 1.0;
+                ((least * (1.0 + slope * growth / power)) as usize).clamp(1, full)
+            }
+            None => full,
+        };
+        let mut came = all.len();
         let held = |id, file, chunk| Held { id, file, chunk, uses: 0, undrawn: true, gone: false };
         let mut window: VecDeque<Held> = all.into_iter().map(|(f, c)| held(f as u64, f, c)).collect();
-        let shrink = |window: &mut VecDeque<Held>| window.drain(..window.len().saturating_sub(size)).for_each(drop);
-        shrink(&mut window);
+        let shrink =
+            |window: &mut VecDeque<Held>, came| window.drain(..window.len().saturating_sub(size(came))).for_each(drop);
+        shrink(&mut window, came);
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
         let key = self.stage("pool", lane);
         for d in 0..most as u64 {
-            while let Some((n, came)) = coming.next_if(|(_, later)| later.at <= d) {
-                window.iter_mut().filter(|held| Some(held.id) == came.old).for_each(|held| held.gone = true);
-                window.extend(chunks(first + n).map(|chunk| held(came.id, first + n, chunk)));
-                shrink(&mut window);
+            while let Some((n, file)) = coming.next_if(|(_, later)| later.at <= d) {
+                window.iter_mut().filter(|held| Some(held.id) == file.old).for_each(|held| held.gone = true);
+                let new: Vec<Held> = chunks(first + n).map(|chunk| held(file.id, first + n, chunk)).collect();
+                came += new.len();
+                window.extend(new);
+                shrink(&mut window, came);
             }
             if !window.iter().any(|held| held.undrawn && !held.gone) {
                 window.iter_mut().for_each(|held| held.undrawn = true);

@@ -399,6 +399,7 @@ impl Run<'_> {
         let stream = oracle::Stream {
             seed: s.seed,
             pool: s.pool,
+            law: s.law,
             epochs: s.epochs.into(),
             rate: s.rate,
             count: s.count.map(u64::from),

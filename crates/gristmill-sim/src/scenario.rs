@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch};
+use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, WindowLawConfig};
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
@@ -75,6 +75,8 @@ pub struct Scenario {
     pub stop_at: Option<u64>,
     /// Chunks of the window; without it whole passes.
     pub pool: Option<u64>,
+    /// `least`, `slope` and `power` of a window that grows up to that.
+    pub law: Option<[f64; 3]>,
     /// How many passes.
     pub epochs: u32,
     /// Share of the frames of each use; one of it and `count`.
@@ -159,6 +161,7 @@ impl Scenario {
             torn: 0,
             stop_at: c.once_in(10).then(|| c.below(EVENTFUL)),
             pool,
+            law: None,
             epochs: c.within(1, 3) as u32,
             rate: (!counted).then(|| c.of(&[1.0, 0.5, 0.3, 0.07])),
             count: counted.then(|| c.within(1, 9) as u32),
@@ -175,7 +178,10 @@ impl Scenario {
         };
         // A ledger refuses to begin again where a state was given out.
         let begins_again = !made.ledger && c.once_in(4);
-        Scenario { begins_again, torn: c.below(60) as usize, ..made }
+        let torn = c.below(60) as usize;
+        let law =
+            pool.filter(|_| c.once_in(3)).map(|most| [c.within(1, most) as f64, c.of(&[1.0, 0.4]), c.of(&[1.0, 0.75])]);
+        Scenario { begins_again, torn, law, ..made }
     }
 
     /// The configuration, with the files that it writes in `folder`.
@@ -187,6 +193,7 @@ impl Scenario {
         let mut config = lc0(&Lc0Preset {
             directories,
             pool: self.pool.unwrap_or(1),
+            window_law: self.law.map(|[least, slope, power]| WindowLawConfig { least: least as u64, slope, power }),
             reservoir: Some(self.reservoir),
             batch_size: self.batch,
             sampling_rate: self.rate,

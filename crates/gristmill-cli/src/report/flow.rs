@@ -85,6 +85,7 @@ pub(super) fn lacked(cause: &str) -> String {
         "handoff" => "handing batches over",
         "core" => "no core: other programs had them",
         "pool" => "too few games so far, or a reservoir that is not full",
+        "arrivals" => "no new games: rate_limit allows no more draws of those that came",
         "trainer" => "taking the batches",
         _ => return "too short to measure".to_owned(),
     };

@@ -12,6 +12,7 @@ mod damaged_states;
 mod dedup;
 mod determinism;
 mod encoders;
+mod flow;
 mod folded;
 mod games;
 mod graphs;

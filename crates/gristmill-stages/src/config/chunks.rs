@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::flow::{RateLimitConfig, WindowLawConfig};
 use crate::options::options;
 use crate::stage::QueueConfig;
 
@@ -110,8 +111,14 @@ options! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ShufflingChunkPoolConfig {
-        /// How many chunks the window holds.
+        /// Maximum number of chunks that the window holds.
         batches chunk_pool_size: u64,
+        /// How the window grows up to that; it has its full size at once when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches window_law: Option<WindowLawConfig>,
+        /// How many draws there are for each chunk that comes; as many as are asked for when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches rate_limit: Option<RateLimitConfig>,
         /// Accepted for existing configs; indexing has one thread per loader stage.
         #[serde(skip_serializing_if = "Option::is_none")]
         speed source_ingestion_threads: Option<usize>,
@@ -152,6 +159,8 @@ impl Default for ShufflingChunkPoolConfig {
     fn default() -> Self {
         ShufflingChunkPoolConfig {
             chunk_pool_size: 100_000,
+            window_law: None,
+            rate_limit: None,
             source_ingestion_threads: None,
             chunk_loading_threads: None,
             key_order: KeyOrder::Natural,

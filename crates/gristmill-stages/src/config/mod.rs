@@ -2,6 +2,7 @@
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
 mod chunks;
+mod flow;
 mod g2048;
 mod index;
 mod kinds;
@@ -20,6 +21,7 @@ pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
+pub use flow::{RateLimitConfig, WindowLawConfig};
 pub use g2048::{
     Augmentation, BoardForm, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers,
 };

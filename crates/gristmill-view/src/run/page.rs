@@ -160,6 +160,9 @@ fn advice(cause: &str) -> &'static str {
         "core" => "Other threads had all cores: fewer programs beside it, or more cores.",
         "handoff" => "Batches were ready and on their way: larger batches.",
         "pool" => "Batches wait for the first scan, the first game or a full reservoir: time, or a smaller reservoir.",
+        "arrivals" => {
+            "The pool's rate_limit allows no more draws of the games that came: more games, or more draws of each."
+        }
         _ => "",
     }
 }

@@ -95,7 +95,12 @@ impl Chain {
         let Some(front) = branch.window.front() else {
             // Readers draw, too.
             let draws = branch.drawer.is_some() && !branch.dry;
-            return if draws { self.unmanned(Lane::Read) } else { Lack::Of(Cause::Pool) };
+            let is_limited = branch.drawer.as_ref().is_some_and(|drawer| drawer.awaits_arrivals().is_some());
+            return match draws {
+                true => self.unmanned(Lane::Read),
+                false if is_limited => Lack::Of(Cause::Arrivals),
+                false => Lack::Of(Cause::Pool),
+            };
         };
         match &front.phase {
             Phase::Reading => Lack::Of(Cause::Storage),

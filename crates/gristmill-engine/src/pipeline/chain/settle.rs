@@ -218,6 +218,7 @@ impl Chain {
         let branch = &mut inner.branches[chosen];
         let Some(drawer) = &mut branch.drawer else { return false };
         if !drawer.ends() || drawer.live() == 0 {
+            let limited = drawer.awaits_arrivals();
             let (log, grows) = (branch.roster.log(), branch.may_grow());
             // A log that replays an earlier run brings what it brought then.
             let is_barren = branch.replay.is_empty() && (log.is_barren() || !grows && log.holds_none());
@@ -229,6 +230,10 @@ impl Chain {
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
             let message = match branch.plan.lane {
+                _ if let Some([draws, came]) = limited => format!(
+                    "`rate_limit` allows no more draws: {draws} were made of {came} chunks, and none will come. Raise \
+                     `samples_per_insert`, lower `min_diff` or `min_size_to_sample`, or leave `rate_limit` out for files that do not arrive"
+                ),
                 _ if is_barren && grows && !barren::is_file(log) => format!("{}. {WAIT}", barren::instead(log)),
                 _ if is_barren => barren::instead(log),
                 Some(lane) => empty_lane(lane),

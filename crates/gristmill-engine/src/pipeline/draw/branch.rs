@@ -244,7 +244,7 @@ impl Branch {
                 self.outages.over(waits, false);
                 old = before;
             }
-            if self.outages.rests(id) {
+            if self.outages.rests(id) || drawer.holds_arrivals() {
                 self.waiting.push((id, old));
                 continue;
             }

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use gristmill_stages::config::SplitBy;
 use gristmill_stages::stage::lane::lane_of;
 use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::pool::Window;
 use gristmill_stages::stage::split::original;
 
 use crate::pipeline::plan::{BranchPlan, DrawPlan};
 
 /// What the first scan gives one lane, newest first.
 pub(in crate::pipeline) struct First {
-    /// Chunks of its window, and those found so far.
-    most: u64,
+    /// Its window, and the chunks found so far.
+    window: Window,
     found: u64,
-    /// Sources of the window with their chunks in this lane.
+    /// Chunks that are older than all of the window, where they count.
+    pub(in crate::pipeline) passed: u64,
+    /// Sources of the window with their chunks in this lane, newest first.
     pub(in crate::pipeline) kept: Vec<(u64, Arc<Source>, Vec<u32>)>,
     /// Sources with their chunks in all lanes, for the anchor.
     counts: bool,
@@ -25,16 +28,20 @@ pub(in crate::pipeline) struct First {
 impl First {
     /// Nothing yet, of the window of a lane.
     pub(in crate::pipeline) fn of(plan: &BranchPlan) -> Self {
-        let most = match plan.draw {
-            DrawPlan::Pool { size } => size,
-            DrawPlan::Extract { .. } => u64::MAX,
+        let window = match plan.draw {
+            DrawPlan::Pool { window, .. } => window,
+            DrawPlan::Extract { .. } => Window::from(u64::MAX),
         };
-        First { most, found: 0, kept: Vec::new(), counts: plan.counts_anchor, counted: Vec::new() }
+        First { window, found: 0, passed: 0, kept: Vec::new(), counts: plan.counts_anchor, counted: Vec::new() }
     }
 
-    /// Whether the window holds no more.
+    /// Whether it needs no more sources. A window that grows needs the number of all chunks.
     pub(in crate::pipeline) fn is_full(&self) -> bool {
-        self.found >= self.most
+        self.holds_most() && !self.window.grows()
+    }
+
+    fn holds_most(&self) -> bool {
+        self.found >= self.window.most()
     }
 
     /// Takes the chunks of a source, of `all` that it has in all lanes, while there is room.
@@ -45,10 +52,25 @@ impl First {
         if self.counts && all > 0 {
             self.counted.push((Arc::clone(source), all));
         }
-        self.found += chunks.len() as u64;
-        if !chunks.is_empty() {
-            self.kept.push((id, Arc::clone(source), chunks));
+        if !chunks.is_empty() && !self.holds_most() {
+            self.kept.push((id, Arc::clone(source), chunks.clone()));
         }
+        self.found += chunks.len() as u64;
+    }
+
+    /// Without the sources that a window that grows does not hold yet.
+    pub(in crate::pipeline) fn cut(mut self) -> Self {
+        if self.window.grows() {
+            let (most, mut held) = (self.window.after(self.found), 0);
+            let needed = |(_, _, chunks): &(u64, Arc<Source>, Vec<u32>)| {
+                let is_needed = held < most;
+                held += if is_needed { chunks.len() as u64 } else { 0 };
+                is_needed
+            };
+            self.kept.retain(needed);
+            self.passed = self.found - held;
+        }
+        self
     }
 }
 

@@ -12,7 +12,7 @@ use gristmill_runtime::runtime::seed::Key;
 use gristmill_stages::config::{ExtractOrder, KeyOrder};
 use gristmill_stages::stage::extract::{Extract, ExtractState};
 use gristmill_stages::stage::load::Source;
-use gristmill_stages::stage::pool::{Pool, PoolState};
+use gristmill_stages::stage::pool::{Limit, Pool, PoolState};
 use gristmill_stages::stage::{ChunkRef, Draw};
 use serde::{Deserialize, Serialize};
 
@@ -216,7 +216,7 @@ impl Drawer {
         if let Some(id) = missed {
             return Ok(Begun::Lacks(id));
         }
-        let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors));
+        let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first.cut(), anchors));
         Ok(Begun::Whole(drawers.collect(), gone))
     }
 
@@ -229,6 +229,9 @@ impl Drawer {
             }
         }
         let mut list = Vec::new();
+        if let Drawing::Pool(pool) = &mut drawer.drawing {
+            pool.begin(first.passed);
+        }
         for (id, source, chunks) in first.kept.into_iter().rev() {
             let member = drawer.join(id, source, chunks.len());
             match &mut drawer.drawing {
@@ -246,7 +249,7 @@ impl Drawer {
     fn new(plan: &Arc<BranchPlan>, root: u64) -> Self {
         let key = key(root, &plan.stage, plan.lane);
         let drawing = match plan.draw {
-            DrawPlan::Pool { size } => Drawing::Pool(Pool::new(key, size)),
+            DrawPlan::Pool { window, .. } => Drawing::Pool(Pool::new(key, window)),
             DrawPlan::Extract { .. } => Drawing::Extract(Extract::new(Vec::new(), None, 0)),
         };
         Drawer { plan: Arc::clone(plan), key, members: Arc::default(), drawing, at: 0 }
@@ -314,8 +317,29 @@ impl Drawer {
         self.close(superseded);
     }
 
-    /// The next draw; `None` when a pass has ended or there is nothing to draw.
+    fn limit(&self) -> Option<(&Pool, Limit)> {
+        match (&self.drawing, &self.plan.draw) {
+            (Drawing::Pool(pool), DrawPlan::Pool { limit: Some(limit), .. }) => Some((pool, *limit)),
+            _ => None,
+        }
+    }
+
+    /// Whether the next draw waits for more chunks to come: its number, and how many came.
+    pub(in crate::pipeline) fn awaits_arrivals(&self) -> Option<[u64; 2]> {
+        let (pool, limit) = self.limit()?;
+        (pool.live() > 0 && !limit.draws(pool.total(), self.at)).then(|| [self.at, pool.total()])
+    }
+
+    /// Whether new files wait for more draws.
+    pub(in crate::pipeline) fn holds_arrivals(&self) -> bool {
+        self.limit().is_some_and(|(pool, limit)| !limit.admits(pool.total(), self.at))
+    }
+
+    /// The next draw; `None` when a pass has ended, there is nothing to draw, or the limit does not allow it yet.
     pub(in crate::pipeline) fn draw(&mut self) -> Option<Draw> {
+        if self.awaits_arrivals().is_some() {
+            return None;
+        }
         let draw = match &mut self.drawing {
             Drawing::Pool(pool) => pool.draw(),
             Drawing::Extract(extract) => extract.draw(),

@@ -101,9 +101,9 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
             let (places, stored) = chunks(chain, workers);
             let decoded = (places as u64).saturating_mul(limits.max_chunk_bytes as u64);
             total = total.saturating_add(decoded).saturating_add(stored);
-            if let DrawPlan::Pool { size } = branch.draw {
+            if let DrawPlan::Pool { window, .. } = branch.draw {
                 let accept = if branch.accept.is_some() { ACCEPT_BYTES } else { 0 };
-                total = total.saturating_add(size.saturating_mul(WINDOW_BYTES + FILE_BYTES + accept));
+                total = total.saturating_add(window.most().saturating_mul(WINDOW_BYTES + FILE_BYTES + accept));
             }
         }
     }

@@ -28,6 +28,7 @@ use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::complete::Complete;
 use gristmill_stages::stage::lane::HashLane;
 use gristmill_stages::stage::load::Solids;
+use gristmill_stages::stage::pool::{Limit, Window};
 use gristmill_stages::stage::split::{Fold, Side};
 use gristmill_stages::stage::unpack::Unpack;
 use gristmill_stages::stage::{ChunkPass, Pass};
@@ -55,7 +56,7 @@ pub(crate) struct LogPlan {
 /// How a branch draws chunks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum DrawPlan {
-    Pool { size: u64 },
+    Pool { window: Window, limit: Option<Limit> },
     Extract { order: ExtractOrder, epochs: u32 },
 }
 
@@ -313,7 +314,10 @@ impl<'a> Lower<'a> {
                     return Err(Error::field(drawer.name, "chunk_pool_size", "expected at least 1 chunk"));
                 }
                 accept = acceptance(drawer, pool, (stage, unpacker))?;
-                (DrawPlan::Pool { size: pool.chunk_pool_size }, pool.key_order, pool.chunk_loading_threads)
+                let own = |error: Error| error.in_stage(drawer.name);
+                let window = Window::new(pool.chunk_pool_size, pool.window_law.as_ref()).map_err(own)?;
+                let limit = pool.rate_limit.as_ref().map(Limit::new).transpose().map_err(own)?;
+                (DrawPlan::Pool { window, limit }, pool.key_order, pool.chunk_loading_threads)
             }
             StageKind::SimpleChunkExtractor(extract) => {
                 if extract.epochs == 0 {

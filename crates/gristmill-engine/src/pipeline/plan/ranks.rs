@@ -89,12 +89,12 @@ impl Ranks {
             false => Ok(()),
         };
         for branch in &chain.branches {
-            let DrawPlan::Pool { size } = branch.draw else {
+            let DrawPlan::Pool { window, .. } = branch.draw else {
                 let text = "whole passes have no lanes, since these would end at different rows: let each rank make the \
                             passes by itself, with lanes = 1 and world_size = 1, or feed a pack";
                 return Err(Error::stage(&branch.stage, text));
             };
-            enough(&branch.stage, "chunk_pool_size", size, "chunks")?;
+            enough(&branch.stage, "chunk_pool_size", window.most(), "chunks")?;
             if let Some(cache) = branch.accept.as_ref().and_then(|accept| accept.cache).filter(|cache| cache.size > 0) {
                 enough(&branch.stage, "position_cache_size", cache.size, "positions")?;
             }
@@ -108,8 +108,10 @@ impl Ranks {
             for branch in &chain.branches {
                 let mut branch = branch.clone();
                 (branch.lane, branch.counts_anchor) = (Some(lane), plans.len() == 1);
-                if let DrawPlan::Pool { size } = &mut branch.draw {
-                    *size = lane.share(*size);
+                if let DrawPlan::Pool { window, limit } = &mut branch.draw {
+                    *window = window.part(lane.share(window.most()), self.lanes);
+                    let part = limit.map(|limit| limit.part(self.lanes)).transpose();
+                    *limit = part.map_err(|error| error.in_stage(&branch.stage))?;
                 }
                 if let Some(cache) = branch.accept.as_mut().and_then(|accept| accept.cache.as_mut()) {
                     (cache.size, cache.window) = (lane.share(cache.size), lane.share(cache.window).max(1));

@@ -74,6 +74,10 @@ impl Metrics {
                 "The pool is not filled: {lead} for the first scan, the first game, or a full reservoir. It passes by itself; a \
                  smaller reservoir begins sooner, and one more thread or a more compact form fills it sooner."
             ),
+            "arrivals" => format!(
+                "New games limit: {lead} for them, since `rate_limit` of the pool allows no more draws of those that came. One more \
+                 thread would bring nothing; a higher `samples_per_insert` up to {all}, with more uses of each game."
+            ),
             _ => format!(
                 "Handing over limits: {lead} for batches that were ready. One more thread would bring nothing; larger batches, \
                  which are handed over less often, up to {all}."

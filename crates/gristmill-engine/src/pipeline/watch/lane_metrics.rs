@@ -39,7 +39,7 @@ pub(in crate::pipeline) fn together(rows: Vec<StageMetrics>, lanes: usize) -> Ve
     for (i, row) in rows.enumerate() {
         add(&mut all[i % each], &row);
     }
-    all.iter_mut().for_each(accepted);
+    all.iter_mut().for_each(shares);
     all
 }
 
@@ -61,12 +61,17 @@ fn add(all: &mut StageMetrics, row: &StageMetrics) {
     }
 }
 
-/// A share is not a sum: it is found again from the counts.
-fn accepted(row: &mut StageMetrics) {
+/// A share is not a sum: it is found again from what it is of.
+fn shares(row: &mut StageMetrics) {
     let count = |name| row.count(name).map_or(0, |count| count.total);
     let decided = count("hanse_cache_hits") + count("hanse_cache_misses");
     let taken = decided.saturating_sub(count("hanse_rejected"));
     if let Some(gauge) = row.gauges.iter_mut().find(|gauge| gauge.name == "hanse_accepted_permille") {
         (gauge.value, gauge.capacity) = (1000 * taken / decided.max(1), Some(1000));
+    }
+    let gauge = |name| row.gauge(name).map_or(0, |gauge| gauge.value);
+    let reuse = 1000 * gauge("draws_total") / gauge("chunks_total").max(1);
+    if let Some(gauge) = row.gauges.iter_mut().find(|gauge| gauge.name == "reuse_permille") {
+        gauge.value = reuse;
     }
 }

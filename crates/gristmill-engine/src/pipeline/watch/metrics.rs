@@ -376,12 +376,13 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
     let mut inner = chain.lock();
     let before = stages.len();
     for (branch, totals) in inner.branches.iter_mut().zip(&chain.branch_totals) {
-        let size = if let DrawPlan::Pool { size } = branch.plan.draw { size } else { 0 };
+        let size = if let DrawPlan::Pool { window, .. } = branch.plan.draw { window.most() } else { 0 };
         let [sources, chunks, capacity, total, passes] = branch
             .drawer
             .as_ref()
             .map_or([0, 0, size, 0, 0], |drawer| drawer.gauges(&totals.dropped(), &mut branch.census));
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
+        let draws = branch.drawer.as_ref().map_or(0, |drawer| drawer.at());
         let (handed, waiting) = branch.handed();
         let pool_row = row(
             &branch.plan.stage,
@@ -390,6 +391,8 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 gauge("chunk_sources", sources, None),
                 gauge("chunks_current", chunks, Some(capacity)),
                 gauge("chunks_total", total, None),
+                gauge("draws_total", draws, None),
+                gauge("reuse_permille", 1000 * draws / total.max(1), None),
             ],
             vec![
                 busy(&totals.reading),

@@ -29,10 +29,12 @@ pub(in crate::pipeline) enum Cause {
     Core,
     /// Games or rows to mix with: the first scan, the first game, the reservoir.
     Pool,
+    /// New games: the limit of a pool allows no more draws of those that came.
+    Arrivals,
 }
 
 /// All of them, as totals list them.
-pub(in crate::pipeline) const CAUSES: [(Cause, &str); 8] = [
+pub(in crate::pipeline) const CAUSES: [(Cause, &str); 9] = [
     (Cause::Storage, "storage"),
     (Cause::Gather, "gather"),
     (Cause::Decode, "decode"),
@@ -41,6 +43,7 @@ pub(in crate::pipeline) const CAUSES: [(Cause, &str); 8] = [
     (Cause::Handoff, "handoff"),
     (Cause::Core, "core"),
     (Cause::Pool, "pool"),
+    (Cause::Arrivals, "arrivals"),
 ];
 
 /// Those that workers do.
@@ -410,19 +413,19 @@ mod tests {
     #[test]
     fn time_without_a_core_is_taken_off_the_work_and_off_the_storage() {
         let decode = Lack::Of(Cause::Decode);
-        assert_eq!(found(decode, [40, 0, 0], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0]);
-        assert_eq!(found(decode, [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 10, 0, 0, 0, 30, 0]);
+        assert_eq!(found(decode, [40, 0, 0], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(found(decode, [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 10, 0, 0, 0, 30, 0, 0]);
         // What sleeps wants no core.
-        assert_eq!(found(decode, [10, 0, 30], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0]);
+        assert_eq!(found(decode, [10, 0, 30], [0; 3], [0; 4]), [10, 0, 0, 40, 0, 0, 0, 0, 0, 0]);
         let storage = Lack::Of(Cause::Storage);
-        assert_eq!(found(storage, [0; 3], [1, 9, 30], [0; 4]), [10, 31, 0, 0, 0, 0, 0, 9, 0]);
-        assert_eq!(found(Lack::Of(Cause::Pool), [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 0, 0, 0, 0, 0, 40]);
+        assert_eq!(found(storage, [0; 3], [1, 9, 30], [0; 4]), [10, 31, 0, 0, 0, 0, 0, 9, 0, 0]);
+        assert_eq!(found(Lack::Of(Cause::Pool), [10, 30, 0], [0; 3], [0; 4]), [10, 0, 0, 0, 0, 0, 0, 0, 40, 0]);
     }
 
     #[test]
     fn where_workers_are_busy_it_is_what_they_do() {
-        assert_eq!(found(Lack::Worker, [40, 0, 0], [0; 3], [1, 2, 0, 5]), [10, 0, 5, 10, 0, 25, 0, 0, 0]);
-        assert_eq!(found(Lack::Worker, [20, 20, 0], [0; 3], [0, 0, 0, 8]), [10, 0, 0, 0, 0, 20, 0, 20, 0]);
+        assert_eq!(found(Lack::Worker, [40, 0, 0], [0; 3], [1, 2, 0, 5]), [10, 0, 5, 10, 0, 25, 0, 0, 0, 0]);
+        assert_eq!(found(Lack::Worker, [20, 20, 0], [0; 3], [0, 0, 0, 8]), [10, 0, 0, 0, 0, 20, 0, 20, 0, 0]);
     }
 
     #[test]
@@ -438,6 +441,6 @@ mod tests {
         stall.end(&wait, [0; 4]);
         assert!(!stall.is_hungry() && stall.is_idle(Lane::Work));
         let found = stall.totals([0; 4]).map(|ns| ns / 1_000_000);
-        assert_eq!(found, [0, 20, 0, 0, 0, 0, 1, 4, 7]);
+        assert_eq!(found, [0, 20, 0, 0, 0, 0, 1, 4, 7, 0]);
     }
 }

@@ -4,6 +4,7 @@
 mod accept;
 mod anchor;
 mod cache;
+mod law;
 mod places;
 mod undrawn;
 mod window;
@@ -11,5 +12,6 @@ mod window;
 pub use accept::{Accept, AcceptCounts, AcceptState, Candidate, Chance, Contents, Decision};
 pub use anchor::Anchor;
 pub use cache::{CacheRules, CacheState, Kept, Lost};
+pub use law::{Limit, Window};
 pub use undrawn::Undrawn;
 pub use window::{Pool, PoolState};

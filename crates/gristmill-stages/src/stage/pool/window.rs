@@ -6,17 +6,17 @@ use std::collections::{HashSet, VecDeque};
 use gristmill_runtime::runtime::seed::Key;
 use serde::{Deserialize, Serialize};
 
-use super::Undrawn;
+use super::{Undrawn, Window};
 use crate::stage::{ChunkRef, Draw};
 
 /// The source number of an entry whose source was superseded: it keeps its place and is never drawn.
 const GONE: u32 = u32::MAX;
 
-/// The newest `size` chunks, drawn without repetition within a pass.
+/// The newest chunks, as many as the window holds, drawn without repetition within a pass.
 #[derive(Debug, Clone)]
 pub struct Pool {
     key: Key,
-    size: u64,
+    window: Window,
     /// Ordinal of the first entry; ordinals only grow.
     start: u64,
     entries: VecDeque<ChunkRef>,
@@ -53,11 +53,11 @@ pub struct PoolState {
 }
 
 impl Pool {
-    /// An empty pool of `size` chunks.
-    pub fn new(key: Key, size: u64) -> Self {
+    /// An empty pool: of a number of chunks, or with a window that grows.
+    pub fn new(key: Key, window: impl Into<Window>) -> Self {
         Pool {
             key,
-            size: size.max(1),
+            window: window.into(),
             start: 0,
             entries: VecDeque::new(),
             uses: VecDeque::new(),
@@ -67,6 +67,12 @@ impl Pool {
             passes: 0,
             draws: 0,
         }
+    }
+
+    /// Counts `passed` chunks that came before any it holds and are in no window. For an empty pool only.
+    pub fn begin(&mut self, passed: u64) {
+        self.start = passed;
+        self.undrawn.advance(passed);
     }
 
     /// Appends the chunks of a source as the newest ones and pushes out what no longer fits.
@@ -82,7 +88,8 @@ impl Pool {
         if added > 0 {
             self.sources.push_back((source, added));
         }
-        while self.entries.len() as u64 > self.size {
+        let most = self.window.after(self.end());
+        while self.entries.len() as u64 > most {
             self.evict();
         }
         self.undrawn.advance(self.start);
@@ -167,12 +174,12 @@ impl Pool {
         [live, lost]
     }
 
-    /// Maximum number of chunks the window holds.
+    /// Maximum number of chunks that the window holds now.
     pub fn capacity(&self) -> u64 {
-        self.size
+        self.window.after(self.end())
     }
 
-    /// Chunks ever admitted.
+    /// Chunks that ever came: those that were admitted, and those that it began with.
     pub fn total(&self) -> u64 {
         self.end()
     }
@@ -220,7 +227,7 @@ impl Pool {
     /// Takes a state over an empty pool: `sources` are those of the window, oldest first, with their chunks.
     /// `None` when the state does not fit them.
     pub fn restore(&mut self, state: &PoolState, sources: Vec<(u32, Vec<u32>)>) -> Option<()> {
-        let mut fresh = Pool::new(self.key, self.size);
+        let mut fresh = Pool::new(self.key, self.window);
         fresh.start = state.start.checked_sub(state.evicted_of_first)?;
         for (source, chunks) in sources {
             fresh.admit(source, chunks);
