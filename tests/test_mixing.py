@@ -54,6 +54,22 @@ def test_how_far_rows_are_moved() -> None:
     assert abs(np.corrcoef(epochs[0], epochs[1])[0, 1]) < 0.05
 
 
+def test_weights_change_from_a_batch_on() -> None:
+    data = [columns([300]), columns([60], 1000)]
+    changing = {0: [1, 1], 5: [0, 1], 40: [1, 0]}
+    options: dict[str, Any] = {"batch_size": 10, "seed": 7, "nominal_length": 204, "drop_last": False}
+    loader = gm.PairLoader(data, ROWS, weights=changing, **options)
+    passes = [steps_of(loader) for _ in range(2)]
+    plain = steps_of(gm.PairLoader(data, ROWS, weights=[1, 1], **options))
+    assert passes[0][:50] == plain[:50]
+    # 21 batches are a pass, the last of them of four rows.
+    assert min(passes[0][50:] + passes[1][:190]) >= 1000 > max(passes[1][190:])
+    with pytest.raises(gm.StateError, match=r"config\.weights"):
+        gm.PairLoader(data, ROWS, weights=[1, 1], **options).load_state_dict(loader.state_dict())
+    with pytest.raises(gm.ConfigError, match="leave `exhausted` out"):
+        gm.PairLoader(data, ROWS, weights=changing, exhausted="drop", **options)
+
+
 def test_short_data_sets_start_over_stop_or_are_left_out() -> None:
     def loader(**options: Any) -> gm.PairLoader:
         data = [columns([30], shape=(1,)), columns([600], 1000, shape=(1,)), columns([200], 5000, shape=(1,))]

@@ -197,6 +197,50 @@ class TestPacksAreMixed:
         skipping = loader(skip=[(1, 3)])
         assert self.taken(skipping) == [batch for i, batch in enumerate(alone[: len(alone) // 2]) if i not in (1, 2)]
 
+    def test_weights_change_from_a_batch_on(self, packs: list[Any]) -> None:
+        chosen = {"long": packs[0], "short": packs[1]}
+        plain = {"long": 1, "short": 1}
+        changing = {0: plain, 4: {"long": 0, "short": 1}, 9: {"long": 1, "short": 0}}
+
+        def loader(weights: Any, **more: Any) -> gm.DataLoader:
+            return gm.DataLoader(chosen, weights=weights, **{"nominal_length": 48 * 6, **ROWS, **more})
+
+        def whole(source: gm.DataLoader) -> list[Any]:
+            return [*self.taken(source), *self.taken(source)]
+
+        alone = whole(loader(changing))
+        assert len(alone) == 12
+        assert alone[:4] == whole(loader(plain))[:4]
+        sources = [{row["source"] for row in loader(changing).xray(number)} for number in range(12)]
+        assert sources == [{0, 1}] * 4 + [{1}] * 5 + [{0}] * 3
+        ranks = [whole(loader(changing, rank=rank, world_size=2)) for rank in range(2)]
+        assert [sorted([*one, *two]) for one, two in zip(*ranks, strict=True)] == [sorted(batch) for batch in alone]
+        first = loader(changing)
+        for number in range(11):
+            assert self.taken([first.get_next()]) == [alone[number]]
+            state = first.state_dict()
+            for same in (changing, changing | {100: plain}):
+                again = loader(same, threads=2)
+                again.load_state_dict(state)
+                assert self.taken([again.get_next()]) == [alone[number + 1]]
+        with pytest.raises(gm.StateError, match="weights: saved"):
+            loader(changing | {5: plain}).load_state_dict(state)
+
+    def test_weights_that_change_to_nonsense_are_refused(self, packs: list[Any]) -> None:
+        for weights, error, text in (
+            ({1: [1, 1]}, gm.ConfigError, "no weights for batch 0"),
+            ({0: [1, 1], -3: [1, 1]}, gm.ConfigError, "weights from batch -3 on"),
+            ({0: [1, 1], 5: [1]}, gm.ConfigError, "expected one weight"),
+            ({0: [1, 1], 5: [0, 0]}, gm.ConfigError, "expected one weight"),
+        ):
+            with pytest.raises(error, match=text):
+                gm.DataLoader(packs, weights=weights, **ROWS)
+        with pytest.raises(gm.ConfigError, match="leave `exhausted` out"):
+            gm.DataLoader(packs, weights={0: [1, 1], 5: [2, 1]}, exhausted="stop", **ROWS)
+        named = dict(zip("ab", packs, strict=True))
+        with pytest.raises(TypeError, match="expected those of"):
+            gm.DataLoader(named, weights={0: {"a": 1, "b": 1}, 5: {"a": 1}}, **ROWS)
+
     def test_a_pass_is_as_long_as_is_said(self, packs: list[Any]) -> None:
         sizes = [len(pack) for pack in packs]
         assert gm.DataLoader(packs, exhausted="restart", **ROWS).num_rows == sum(sizes)

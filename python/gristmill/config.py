@@ -96,8 +96,8 @@ class PositionSamplingConfig:
 class WindowLawConfig:
     """A window that grows with the number of chunks that came, by the law of `gm.newest_rows` (docs/guide/flow.md).
 
-    Of `n` chunks the window has all up to `least`, then `least * (1 + slope * ((n / least) ** power - 1) / power)`, rounded
-    down, and never more than the pool's `chunk_pool_size`. `slope` and `power` are above 0 and at most 1.
+    Of `n` chunks the window has all up to `least`, then `least * (1 + slope * ((n / least) ** power - 1) / power)`,
+    rounded down, and never more than the pool's `chunk_pool_size`. `slope` and `power` are above 0 and at most 1.
     """
 
     least: int
@@ -110,8 +110,8 @@ class WindowLawConfig:
 class RateLimitConfig:
     """How many draws a pool makes for each chunk that comes (docs/guide/flow.md).
 
-    A draw waits while `chunks * samples_per_insert - draws` would fall below `min_diff`, and before `min_size_to_sample` chunks have
-    come; with `max_diff` a new file waits while one more chunk would bring that difference above it.
+    A draw waits while `chunks * samples_per_insert - draws` would fall below `min_diff`, or `min_size_to_sample` chunks
+    have not come; with `max_diff` a new file waits while one more chunk would bring that difference above it.
     """
 
     samples_per_insert: float
@@ -126,8 +126,8 @@ class ShufflingChunkPoolConfig:
     """Keeps the newest chunks and hands them out shuffled, each once per pass.
 
     With `hanse_sampling_threshold` a drawn chunk is handed out with a chance that grows with its weight or length;
-    with `cachehit_output` it keeps positions of the next uses. `window_law` lets the window grow up to `chunk_pool_size`,
-    `rate_limit` makes draws wait for new chunks.
+    with `cachehit_output` it keeps positions of the next uses. `window_law` lets the window grow up to
+    `chunk_pool_size`, `rate_limit` makes draws wait for new chunks.
     """
 
     chunk_pool_size: int = 100_000
@@ -206,10 +206,23 @@ class ChunkUnpackerConfig:
 
 @named_fields
 @dataclass
+class LaterWeights:
+    """Weights of a join from a frame on, which counts the frames that it gave, of all lanes."""
+
+    frame: int
+    weight: list[float]
+
+
+@named_fields
+@dataclass
 class JoinPositionsConfig:
-    """Joins streams of frames: each frame comes from a seeded, weighted choice of input."""
+    """Joins streams of frames: each frame comes from a seeded, weighted choice of input.
+
+    `later` has the weights that follow `weight`, in ascending order of their frames (docs/guide/flow.md).
+    """
 
     weight: list[float] = field(default_factory=list)
+    later: list[LaterWeights] = field(default_factory=list)
     exhausted: Literal["drop", "restart", "stop"] = "drop"
     output: QueueConfig = field(default_factory=QueueConfig)
 
@@ -435,6 +448,7 @@ PARTS: Mapping[str, type[Any]] = {
     "position_sampling": PositionSamplingConfig,
     "window_law": WindowLawConfig,
     "rate_limit": RateLimitConfig,
+    "later": LaterWeights,
 }
 
 

@@ -91,12 +91,13 @@ pub(crate) struct Mix(Order);
 
 #[pymethods]
 impl Mix {
-    /// Sources of these sizes, in proportion to `weights`; `exhausted` is `restart`, `stop` or `drop`.
+    /// Sources of these sizes, from each position of `weights`, the first of which is 0, in proportion to those beside it;
+    /// `exhausted` is `restart`, `stop` or `drop`.
     #[new]
     fn new(
         py: Python<'_>,
         sizes: Vec<u64>,
-        weights: Vec<f64>,
+        weights: Vec<(u64, Vec<f64>)>,
         seed: u64,
         shuffled: bool,
         exhausted: &str,
@@ -110,9 +111,19 @@ impl Mix {
                 return Err(EngineError::config("exhausted", message).into());
             }
         };
-        let order = py.detach(|| Order::new(Key::new(seed, "mix"), &sizes, &weights, shuffled, rule));
+        let (first, later) = weights.split_first().map_or((&[][..], &[][..]), |((_, own), later)| (own, later));
+        if !later.is_empty() && rule != Exhausted::Restart {
+            let text = "weights change while sources start over: leave `exhausted` out, or give one set of weights";
+            return Err(EngineError::config("weights", text).into());
+        }
+        let key = Key::new(seed, "mix");
+        let order = py.detach(|| match later {
+            [] => Order::new(key, &sizes, first, shuffled, rule),
+            later => Order::changing(key, &sizes, first, later, shuffled),
+        });
         let message = || {
             let detail = "expected one weight of at least 0 for each source, not all 0, and no empty source";
+            let weights: Vec<&[f64]> = weights.iter().map(|(_, own)| &**own).collect();
             EngineError::config("weights", format!("{weights:?} for sources of {sizes:?} rows; {detail}"))
         };
         Ok(Mix(order.ok_or_else(message)?))

@@ -15,11 +15,13 @@ from gristmill import _gristmill
 from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
 from gristmill.demos.feeding import PairFeed
+from gristmill.demos.ordering import ordered
 from gristmill.errors import ConfigError, StateError
 from gristmill.frameworks import turns
 from gristmill.loaders.metrics import Counted
 from gristmill.loaders.ranks import find_rank
 from gristmill.options.arguments import named, named_with
+from gristmill.options.weights import Weights
 from gristmill.pairs import BC, Constructor, Identity, PairBatch, Prepare, StepBatch, Steps, Trajectories
 from gristmill.pairs.generated import Generated, Generator
 from gristmill.pairs.prepare import KEEP
@@ -69,7 +71,7 @@ class MixedLoader(Generic[Made]):
         *,
         batch_size: int,
         nominal_length: int | None = None,
-        weights: Sequence[float] | None = None,
+        weights: Weights | None = None,
         exhausted: Exhausted = "restart",
         seed: int = 0,
         shuffle: bool = True,
@@ -90,7 +92,8 @@ class MixedLoader(Generic[Made]):
             batch_size: rows of a batch of all ranks together; their number divides it.
             nominal_length: rows of all batches of a pass and of all ranks together; by default as many as the data sets
                 have, or as there are until a pass ends by `exhausted`.
-            weights: how often each data set is chosen; equally often by default.
+            weights: how often each data set is chosen; equally often by default. Weights that change are given by the
+                batch from which they hold: `{0: [1, 1], 1000: [3, 1]}`.
             exhausted: when a data set has given all its rows it starts over in a new order (`"restart"`), the pass ends
                 (`"stop"`), or it is left out and the weights of the others stand (`"drop"`).
             seed: of all that is drawn.
@@ -134,20 +137,12 @@ class MixedLoader(Generic[Made]):
         if 0 in sizes:
             message = f"data set {sizes.index(0)} gives no pairs: its trajectories are too short"
             raise ConfigError(message, field="datasets")
-        own = [float(weight) for weight in weights] if weights is not None else [1.0] * len(several)
-        self._order = _gristmill.Mix(sizes, own, seed, shuffle, exhausted)
-        most = self._order.length
-        self._length = nominal_length if nominal_length is not None else most or sum(sizes)
-        if most is not None and self._length > most:
-            message = f"{self._length} pairs; with exhausted={exhausted!r} there are {most} in a pass"
-            raise ConfigError(message, field="nominal_length")
+        passes, drawn = (batch_size, drop_last), (seed, shuffle)
+        self._order, self._length, mix, own = ordered(sizes, weights, exhausted, nominal_length, passes, drawn)
         self._batch_size = batch_size
         self._drop = drop_last
-        if self._length < 1 or (drop_last and self._length < self._batch_size):
-            message = f"{self._length} pairs do not fill a batch of {self._batch_size}; lower it, or keep the last one"
-            raise ConfigError(message, field="nominal_length")
         config = {
-            "mix": {"sizes": sizes, "weights": own, "exhausted": exhausted, "length": self._length},
+            "mix": mix,
             "batch_size": batch_size,
             # Passes are as many as there are loops.
             "epochs": None,

@@ -23,6 +23,7 @@ from gristmill.loaders.sources import advice, feed
 from gristmill.loaders.states import Missing, OldestNeeded, Vanished, check_missing
 from gristmill.loaders.tracing import Traced
 from gristmill.options.arguments import named
+from gristmill.options.weights import Weights
 from gristmill.packs.again import make_again
 from gristmill.packs.encoders import Steps
 from gristmill.packs.games import Games
@@ -64,7 +65,7 @@ class DataLoader(Traced):
             `gristmill.pairs`.
         pairs: of demonstrations, which steps stand together: a constructor of `gristmill.pairs`, or a function.
         weights: how often each of several packs or demonstrations is chosen, in their order or by name; equally often
-            by default.
+            by default. Weights that change are given by the batch from which they hold: `{0: [1, 1], 1000: [3, 1]}`.
         exhausted: when one of several has given all its rows it starts over in a new order (`"restart"`), the pass ends
             (`"stop"`), or it is left out and the weights of the others stand (`"drop"`).
         nominal_length: rows of a pass over several; as many as they have by default.
@@ -111,7 +112,7 @@ class DataLoader(Traced):
         *,
         encoder: Steps | Tensors | Fields | Constructor[Any] | None = None,
         pairs: Constructor[Any] | Generator | None = None,
-        weights: Sequence[float] | Mapping[str, float] | None = None,
+        weights: Weights | Mapping[str, float] | Mapping[int, Mapping[str, float]] | None = None,
         exhausted: Literal["restart", "stop", "drop"] | None = None,
         nominal_length: int | None = None,
         pad: bool | None = None,

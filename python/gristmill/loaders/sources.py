@@ -14,6 +14,7 @@ from gristmill.errors import ConfigError
 from gristmill.loaders.ranks import find_rank
 from gristmill.loaders.sampling import Blocks, Hanse
 from gristmill.loaders.steps import are_arrays, of_steps
+from gristmill.options.weights import named, scheduled
 from gristmill.packs import kinds
 from gristmill.packs.encoders import Steps
 from gristmill.packs.games import Games
@@ -71,11 +72,8 @@ def feed(source: object, options: Mapping[str, Any]) -> Fed:
 def _several(source: object, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The sources one by one, with their weights in the same order."""
     if isinstance(source, Mapping) and source and all(map(_is_source, source.values())):
-        weights = given.get("weights")
-        if isinstance(weights, Mapping):
-            if set(weights) != set(source):
-                raise TypeError(f"weights of {sorted(weights)}; expected those of {sorted(source)}")
-            given = {**given, "weights": [weights[name] for name in source]}
+        if "weights" in given:
+            given = {**given, "weights": named(given["weights"], list(source))}
         return list(source.values()), given
     if isinstance(source, list | tuple):
         if not source:
@@ -121,6 +119,9 @@ def _of_rows(sources: list[Games | Rows], given: dict[str, Any]) -> Fed:
         kinds = f"{sources[0]!r} and {sources[other]!r}"
         raise TypeError(f"{kinds} take other encoders; rows of a batch are made by one")
     mix = {"length" if name == "nominal_length" else name: given.pop(name) for name in _OF_SEVERAL if name in given}
+    if "weights" in mix:
+        mix["weights"], later = scheduled(mix["weights"], len(sources))
+        mix["later"] = [{"batch": batch, "weights": own} for batch, own in later]
     shuffle, sampling, view = (given.pop(name, None) for name in ("shuffle", "sampling", "view"))
     values = {
         **configs[0],

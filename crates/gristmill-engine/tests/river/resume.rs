@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gristmill_engine::config::{
     CacheQuota, ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, EncoderConfig, Exhausted, ExtractOrder,
-    HanseForm, KeyOrder, LastBatch, PositionSamplingConfig, StageConfig,
+    HanseForm, KeyOrder, LastBatch, LaterWeights, PositionSamplingConfig, StageConfig,
 };
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error, Missing};
@@ -151,6 +151,23 @@ fn joined_directories() {
     let mut options = preset(mixed());
     options.directories.push(second);
     check_every_batch(&options, "", 15, 8);
+}
+
+#[test]
+fn joined_directories_whose_weights_change() {
+    let other = tempfile::tempdir().unwrap();
+    generate(ChessOptions { first: 900, ..super::games::options(other.path(), 40) });
+    let second = Weighted { directory: other.path().to_owned(), weight: 1.0 };
+    let mut options = preset(mixed());
+    options.directories.push(second);
+    let mut config = config(&options);
+    let join = config.stage.iter_mut().find_map(|stage| stage.join_positions.as_mut()).unwrap();
+    join.later = vec![
+        LaterWeights { frame: 60, weight: vec![0.001, 1.0] },
+        LaterWeights { frame: 150, weight: vec![1.0, 0.001] },
+    ];
+    check_every_batch_of(&config, "", 12, 5);
+    check_every_batch_of(&DataLoaderConfig { lanes: Some(4), ..config }, "", 12, 5);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::flow::{RateLimitConfig, WindowLawConfig};
 use crate::options::options;
 use crate::stage::QueueConfig;
+use crate::stage::pool::{RateLimitConfig, WindowLawConfig};
 
 /// How file names are ordered from oldest to newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ options! {
         /// How the window grows up to that; it has its full size at once when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         batches window_law: Option<WindowLawConfig>,
-        /// How many draws there are for each chunk that comes; as many as are asked for when absent.
+        /// How many draws there are for each chunk that comes; any number when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         batches rate_limit: Option<RateLimitConfig>,
         /// Accepted for existing configs; indexing has one thread per loader stage.

@@ -29,6 +29,16 @@ pub enum Shuffle {
     },
 }
 
+/// Weights from a batch on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reweighted {
+    /// The first batch that they hold for, above 0.
+    pub batch: u64,
+    /// How often each source is chosen.
+    pub weights: Vec<f64>,
+}
+
 /// Rows of several sources, which lie one after another in the table, in proportion to weights.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -37,6 +47,9 @@ pub struct MixConfig {
     pub sizes: Vec<u64>,
     /// How often each is chosen.
     pub weights: Vec<f64>,
+    /// The weights that follow those, in ascending order of their batches; only for sources that start over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<Reweighted>,
     /// What happens when a source has given all its rows.
     pub exhausted: Exhausted,
     /// Rows of a pass, of all ranks together; where absent as many as the sources have, or as there are until a pass ends.
@@ -124,6 +137,26 @@ impl Default for IndexConfig {
 }
 
 impl IndexConfig {
+    /// Batches of a pass over `rows` rows, where each pass has batches of its own.
+    pub fn per_pass(&self, rows: u64) -> u64 {
+        let size = self.batch_size.max(1) as u64;
+        match self.last_batch {
+            LastBatch::Drop => rows / size,
+            LastBatch::Keep | LastBatch::Pad => rows.div_ceil(size),
+        }
+    }
+
+    /// The row at which a batch begins, counted over all passes of `rows` rows; none beyond 64 bits.
+    pub fn begins(&self, batch: u64, rows: u64) -> Option<u64> {
+        let size = self.batch_size as u64;
+        match self.per_pass(rows) {
+            batches if self.apart && batches > 0 => {
+                (batch / batches).checked_mul(rows)?.checked_add(batch % batches * size)
+            }
+            _ => batch.checked_mul(size),
+        }
+    }
+
     /// Reads JSON; an unknown key is refused with the nearest known one.
     ///
     /// Errors: `Config`.

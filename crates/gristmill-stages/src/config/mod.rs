@@ -2,7 +2,6 @@
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
 mod chunks;
-mod flow;
 mod g2048;
 mod index;
 mod kinds;
@@ -21,11 +20,10 @@ pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
-pub use flow::{RateLimitConfig, WindowLawConfig};
 pub use g2048::{
     Augmentation, BoardForm, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers,
 };
-pub use index::{IndexConfig, MixConfig, Shuffle};
+pub use index::{IndexConfig, MixConfig, Reweighted, Shuffle};
 pub use kinds::{Item, StageConfig, StageKind};
 pub use rescorer::ChunkRescorerConfig;
 pub use sampling::{HanseSamplingConfig, PositionChoice};
@@ -43,7 +41,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::options::options;
-pub use crate::stage::join::{Exhausted, JoinPositionsConfig};
+pub use crate::stage::join::{Exhausted, JoinPositionsConfig, LaterWeights};
+pub use crate::stage::pool::{RateLimitConfig, WindowLawConfig};
 pub use crate::stage::sample::ShufflingFrameSamplerConfig;
 pub use crate::stage::validate::ChunkValidatorConfig;
 pub use crate::stage::{Overflow, QueueConfig};

@@ -22,6 +22,16 @@ pub enum Exhausted {
     Stop,
 }
 
+/// Weights from a frame on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaterWeights {
+    /// The first frame that the join gives by them, above 0; it counts those of all lanes.
+    pub frame: u64,
+    /// Weights parallel to the stage's inputs.
+    pub weight: Vec<f64>,
+}
+
 options! {
     /// Joins streams of frames: each frame comes from a seeded weighted choice of input.
     #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -29,6 +39,9 @@ options! {
     pub struct JoinPositionsConfig {
         /// Weights parallel to the stage's inputs; equal when empty.
         batches weight: Vec<f64>,
+        /// The weights that follow those, in ascending order of their frames.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        batches later: Vec<LaterWeights>,
         /// What happens when an input ends.
         batches exhausted: Exhausted,
         /// Where the frames go.
@@ -40,7 +53,11 @@ options! {
 #[derive(Debug, Clone)]
 pub struct Join {
     key: Key,
+    /// 0 for an input that has ended.
     weights: Vec<f64>,
+    /// Weights that follow, by the ordinal from which they hold, all above 0; and how many of them have come.
+    later: Vec<(u64, Vec<f64>)>,
+    changed: usize,
     when_exhausted: Exhausted,
     ordinal: u64,
     /// Rows that were joined since the start.
@@ -53,7 +70,25 @@ impl Join {
     /// A join of as many inputs as there are weights.
     pub fn new(key: Key, weights: Vec<f64>, when_exhausted: Exhausted) -> Self {
         let marks = VecDeque::from([(0, weights.clone())]);
-        Join { key, weights, when_exhausted, ordinal: 0, joined: 0, marks }
+        Join { key, weights, later: Vec::new(), changed: 0, when_exhausted, ordinal: 0, joined: 0, marks }
+    }
+
+    /// The same with weights that follow, by the ordinal of the first row that they choose.
+    #[must_use]
+    pub fn changing(mut self, later: Vec<(u64, Vec<f64>)>) -> Self {
+        self.later = later;
+        self.reweigh();
+        self.marks = VecDeque::from([(self.ordinal, self.weights.clone())]);
+        self
+    }
+
+    /// Takes the weights that hold by now. An input that has ended stays so.
+    fn reweigh(&mut self) {
+        while let Some((_, weights)) = self.later.get(self.changed).filter(|(at, _)| *at <= self.ordinal) {
+            let live = self.weights.iter_mut().zip(weights).filter(|(own, _)| **own > 0.0);
+            live.for_each(|(own, weight)| *own = *weight);
+            self.changed += 1;
+        }
     }
 
     /// The input of the next row; `None` when all have ended. It stays so until a row is offered.
@@ -79,6 +114,7 @@ impl RowStep for Join {
     fn offer(&mut self, rows: &mut Vec<Row>, _: &mut Vec<Row>, _: &[u64]) {
         self.ordinal += rows.len() as u64;
         self.joined += rows.len() as u64;
+        self.reweigh();
     }
 
     fn mark(&mut self) -> usize {
@@ -103,6 +139,7 @@ impl RowStep for Join {
             return Err("it has another number of weights".to_owned());
         }
         (self.ordinal, self.weights) = (ordinal, weights);
+        self.changed = self.later.partition_point(|(at, _)| *at <= ordinal);
         self.marks = VecDeque::from([(self.ordinal, self.weights.clone())]);
         Ok(())
     }
@@ -133,6 +170,35 @@ mod tests {
         assert_eq!(join.choose(), Some(1));
         assert!(!join.exhausted(1));
         assert_eq!(join.choose(), None);
+    }
+
+    #[test]
+    fn weights_change_at_their_row_and_what_has_ended_stays_so() {
+        let later = vec![(100, vec![1e-12, 1.0]), (200, vec![1.0, 1e-12])];
+        let new = || Join::new(Key::new(4, "join"), vec![1.0, 1.0], Exhausted::Drop).changing(later.clone());
+        let run = |join: &mut Join, rows: usize| -> Vec<usize> {
+            let mut one = || {
+                let chosen = join.choose().unwrap();
+                join.offer(&mut vec![ROW], &mut Vec::new(), &[]);
+                chosen
+            };
+            (0..rows).map(|_| one()).collect()
+        };
+        let (mut join, mut plain) = (new(), Join::new(Key::new(4, "join"), vec![1.0, 1.0], Exhausted::Drop));
+        let all = run(&mut join, 300);
+        assert_eq!(all[..100], run(&mut plain, 100));
+        assert!(all[100..200].iter().all(|input| *input == 1) && all[200..].iter().all(|input| *input == 0));
+        for at in [0, 1, 99, 100, 101, 199, 200, 250] {
+            let (mut first, mut again) = (new(), new());
+            run(&mut first, at);
+            first.mark();
+            first.advance();
+            again.restore(first.later()()).unwrap();
+            assert_eq!(run(&mut again, 300 - at), all[at..], "from {at}");
+        }
+        let mut ended = new();
+        ended.exhausted(1);
+        assert!(run(&mut ended, 300).iter().all(|input| *input == 0));
     }
 
     #[test]

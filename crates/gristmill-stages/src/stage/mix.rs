@@ -28,7 +28,7 @@ pub struct Mix {
     shuffled: bool,
     sizes: Vec<u64>,
     exhausted: Exhausted,
-    /// In order of their start; one, unless sources are left out on the way.
+    /// In order of their start; one, unless sources are left out or weights change on the way.
     phases: Vec<Phase>,
     /// Rows of a pass; none where there is no end.
     length: Option<u64>,
@@ -65,6 +65,27 @@ impl Mix {
         }
         let (phases, length) = phases(key, sizes, weights, exhausted)?;
         Some(Mix { key, shuffled, sizes: sizes.to_vec(), exhausted, phases, length })
+    }
+
+    /// An order as of [`Mix::new`] over sources that start over, whose weights change: from each position of `later` on, which
+    /// ascend from above 0, they are those beside it. `None` also for positions that do not ascend, or of 62 bits and more.
+    pub fn changing(
+        key: Key,
+        sizes: &[u64],
+        weights: &[f64],
+        later: &[(u64, Vec<f64>)],
+        shuffled: bool,
+    ) -> Option<Self> {
+        let mut mix = Mix::new(key, sizes, weights, shuffled, Exhausted::Restart)?;
+        for (number, (start, weights)) in (1..).zip(later) {
+            let ascends = mix.phases.last().is_some_and(|last| last.start < *start);
+            if !ascends || *start >= 1 << 62 || weights.len() != sizes.len() {
+                return None;
+            }
+            let (given, shares) = (mix.given(*start), Shares::new(key.of(b"phase", number), weights)?);
+            mix.phases.push(Phase { start: *start, given, shares });
+        }
+        Some(mix)
     }
 
     /// Rows of a pass over all sources; `None` where short ones start over and there is no end.
@@ -384,6 +405,34 @@ mod tests {
         }
         // Without that end the next row would have been one more of the short source.
         assert_eq!(mix(3, &[5000, 300], &[1.0, 1.0], Exhausted::Restart).rows(length).read(1)[0].source, 1);
+    }
+
+    #[test]
+    fn weights_change_where_it_is_said_and_each_row_is_still_found() {
+        let (sizes, key) = ([50u64, 7, 1000], Key::new(9, "mix"));
+        let later = [(1000, vec![0.0, 0.0, 1.0]), (1500, vec![5.0, 0.0, 1.0]), (4001, vec![1.0, 2.0, 1.0])];
+        let order = Mix::changing(key, &sizes, &[1.0, 2.0, 1.0], &later, true).unwrap();
+        let plain = Mix::new(key, &sizes, &[1.0, 2.0, 1.0], true, Exhausted::Restart).unwrap();
+        let all = order.rows(0).read(9000);
+        assert_eq!(all[..1000], plain.rows(0).read(1000), "before the first change all is as without one");
+        assert!(all[1000..1500].iter().all(|row| row.source == 2));
+        let first = all[1500..4001].iter().filter(|row| row.source == 0).count();
+        assert!(first.abs_diff(2501 * 5 / 6) < 30, "{first}");
+        for start in [1, 999, 1000, 1001, 1499, 1500, 2600, 4000, 4001, 8999] {
+            assert_eq!(order.rows(start).read(9000 - start as usize), all[start as usize..], "from {start}");
+        }
+        for (source, size) in sizes.iter().enumerate() {
+            for row in 0..*size {
+                let given = (0..).zip(&all).filter(|(_, one)| (one.source, one.row) == (source, row));
+                let found: Vec<u64> = order.places(source, row, 0..9000).collect();
+                assert_eq!(found, given.map(|(at, _)| at).collect::<Vec<_>>(), "row {row} of {source}");
+            }
+            let passes = all.iter().filter(|row| row.source == source).map(|row| row.pass).max().unwrap();
+            (0..passes).for_each(|pass| assert_eq!(rows_of(&all, source, pass), (0..*size).collect::<Vec<_>>()));
+        }
+        for later in [vec![(0, vec![1.0; 3])], vec![(5, vec![1.0; 3]), (5, vec![1.0; 3])], vec![(5, vec![0.0; 3])]] {
+            assert!(Mix::changing(key, &sizes, &[1.0; 3], &later, true).is_none());
+        }
     }
 
     #[test]

@@ -218,11 +218,11 @@ impl Chain {
             let (roster, anchors) = (Arc::clone(&rosters[branch.log]), Arc::clone(&shared.anchors));
             Branch::new(Arc::new(branch.clone()), roster, (anchors, Arc::clone(&shared.outages)), shared.root)
         });
-        let (join, weights, exhausted) = &plan.join;
         let lanes = plan.lanes.iter().map(|lane| {
             let key = |name: &str| key(shared.root, name, lane.lane);
             let step = |step: &StepPlan| step.of.step(key(&step.stage), lane.share(step.shared.size));
-            LaneFold::new(Join::new(key(join), weights.clone(), *exhausted), plan.steps.iter().map(step).collect())
+            let join = Join::new(key(&plan.join.stage), plan.join.weights.clone(), plan.join.exhausted);
+            LaneFold::new(join.changing(plan.join.later(lane.lane)), plan.steps.iter().map(step).collect())
         });
         let mut fold = Fold::new(
             lanes.collect(),

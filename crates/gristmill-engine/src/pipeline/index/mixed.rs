@@ -6,8 +6,8 @@ use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::table::Pick;
-use gristmill_stages::config::MixConfig;
-use gristmill_stages::stage::mix::Mix;
+use gristmill_stages::config::{IndexConfig, MixConfig, Shuffle};
+use gristmill_stages::stage::mix::{Exhausted, Mix};
 
 /// How rows of packs are mixed that have these numbers of records; `rows` are those of all that are fed. Without weights each
 /// pack is chosen equally often, and one that has given all its rows starts over.
@@ -43,11 +43,12 @@ pub(super) struct Mixed {
 }
 
 impl Mixed {
-    /// The order of a config over a table of `rows` rows under a root seed.
+    /// The order of the sources of a config over a table of `rows` rows under a root seed.
     ///
     /// Errors: `Config` with the field.
-    pub(super) fn new(config: &MixConfig, root: u64, shuffled: bool, rows: u64) -> Result<Self> {
-        let MixConfig { sizes, weights, exhausted, length, packs } = config;
+    pub(super) fn new(config: &IndexConfig, mix: &MixConfig, root: u64, rows: u64) -> Result<Self> {
+        let MixConfig { sizes, weights, later, exhausted, length, packs } = mix;
+        let shuffled = config.shuffle != Shuffle::Off;
         let mut end = 0u64;
         let mut first = Vec::with_capacity(sizes.len());
         for size in sizes {
@@ -57,7 +58,22 @@ impl Mixed {
         if end != rows {
             return Err(Error::config("mix.sizes", format!("{end} rows of a table of {rows}")));
         }
-        let order = Mix::new(Key::new(root, "mix"), sizes, weights, shuffled, *exhausted).ok_or_else(|| {
+        let key = Key::new(root, "mix");
+        let order = match later.as_slice() {
+            [] => Mix::new(key, sizes, weights, shuffled, *exhausted),
+            _ if *exhausted != Exhausted::Restart => {
+                let text = "weights change while sources start over: leave `exhausted` out, or give one set of weights";
+                return Err(Error::config("weights", text));
+            }
+            later => {
+                let row = |batch: u64| config.begins(batch, length.unwrap_or(end)).unwrap_or(u64::MAX);
+                let later: Vec<_> = later.iter().map(|one| (row(one.batch), one.weights.clone())).collect();
+                Mix::changing(key, sizes, weights, &later, shuffled)
+            }
+        };
+        let order = order.ok_or_else(|| {
+            let weights: Vec<&[f64]> =
+                [weights].into_iter().chain(later.iter().map(|one| &one.weights)).map(|w| &**w).collect();
             let detail = "expected one weight of at least 0 for each source, not all 0, and no empty source";
             Error::config("weights", format!("{weights:?} for sources of {sizes:?} rows; {detail}"))
         })?;

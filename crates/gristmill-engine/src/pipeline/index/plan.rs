@@ -103,7 +103,7 @@ impl Plan {
             Some(_) if matches!(config.shuffle, Shuffle::Blocks { .. }) => {
                 return Err(Error::config("shuffle", "sources that are mixed have no blocks; shuffle their rows"));
             }
-            Some(mix) => Some(Arc::new(Mixed::new(mix, root, config.shuffle != Shuffle::Off, rows.len())?)),
+            Some(mix) => Some(Arc::new(Mixed::new(config, mix, root, rows.len())?)),
             None => None,
         };
         let pass = mixed.as_ref().map_or(rows.len(), |mixed| mixed.length());
@@ -113,10 +113,7 @@ impl Plan {
             Some(Some(end)) => Some(end),
             None => None,
         };
-        let per_pass = match config.last_batch {
-            LastBatch::Drop => pass / size,
-            LastBatch::Keep | LastBatch::Pad => pass.div_ceil(size),
-        };
+        let per_pass = config.per_pass(pass);
         if config.apart && per_pass == 0 {
             let text = format!("{pass} rows fill no batch of {size}, and what is left over is dropped; keep it");
             return Err(Error::config("last_batch", text));

@@ -6,6 +6,7 @@ pub(crate) mod budget;
 pub(crate) mod encoder;
 pub(in crate::pipeline) mod flow;
 pub(in crate::pipeline) mod graph;
+pub(crate) mod join;
 pub(in crate::pipeline) mod lane;
 pub(in crate::pipeline) mod ranks;
 pub(in crate::pipeline) mod sight;
@@ -21,8 +22,8 @@ use gristmill_format::weigh::Weigher;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::handoff::WhenFull;
 use gristmill_stages::config::{
-    ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat,
-    JoinPositionsConfig, KeyOrder, LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
+    ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig, ExtractOrder, FrameFormat, KeyOrder, LastBatch,
+    Overflow, SplitBy, StageKind, TensorGeneratorConfig,
 };
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::complete::Complete;
@@ -36,6 +37,7 @@ use gristmill_stages::stage::{ChunkPass, Pass};
 use crate::pipeline::plan::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use crate::pipeline::plan::encoder::encoder;
 use crate::pipeline::plan::graph::{Graph, Node, Port};
+use crate::pipeline::plan::join::{JoinPlan, inputs, joined};
 use crate::pipeline::plan::lane::{LanePlan, StepPlan};
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::plan::skip::Skips;
@@ -124,8 +126,7 @@ pub(crate) struct ChainPlan {
     /// The lanes of this rank: one, unless the config has several.
     pub(crate) lanes: Vec<LanePlan>,
     pub(crate) ranks: Ranks,
-    /// Name of the join (empty without one), weights, what happens at an input's end.
-    pub(crate) join: (String, Vec<f64>, Exhausted),
+    pub(crate) join: JoinPlan,
     /// What rows go through after it, in this order.
     pub(crate) steps: Vec<StepPlan>,
     /// Name of the tensor generator.
@@ -242,15 +243,8 @@ impl<'a> Lower<'a> {
         }
         steps.reverse();
         let (branches, join) = match at.kind {
-            StageKind::JoinPositions(config) => {
-                let weights = weights(at, config)?;
-                let (branches, shares) = self.inputs(at.inputs.iter().copied().zip(weights).collect())?;
-                (branches, (at.name.to_owned(), shares, config.exhausted))
-            }
-            _ => {
-                let (branches, shares) = self.inputs(vec![(reads, 1.0)])?;
-                (branches, (String::new(), shares, Exhausted::Drop))
-            }
+            StageKind::JoinPositions(config) => joined(self, at, config)?,
+            _ => (inputs(self, &[reads])?.0, JoinPlan::alone()),
         };
         let lanes = vec![LanePlan { lane: None }];
         let chain = tensors(alias, generator.name, config)?;
@@ -260,33 +254,6 @@ impl<'a> Lower<'a> {
             branches.iter_mut().for_each(|branch| branch.passes.push(PassPlan::unnamed(Arc::clone(&pass))));
         }
         Ok(ChainPlan { branches, join, lanes, steps, ..chain })
-    }
-
-    /// The branches whose frames are joined, with their shares. Frames from a pool's cache come in the order of its
-    /// draws, as those of its unpacker do: the two are one branch and share the sum of their weights.
-    fn inputs(&mut self, inputs: Vec<(Port, f64)>) -> Result<(Vec<BranchPlan>, Vec<f64>)> {
-        let from_cache =
-            |port: &Port| port.output == 1 && matches!(self.node(*port).kind, StageKind::ShufflingChunkPool(_));
-        let (hits, frames): (Vec<_>, Vec<_>) = inputs.into_iter().partition(|(port, _)| from_cache(port));
-        let (mut branches, mut shares) = (Vec::new(), Vec::new());
-        for (port, weight) in frames {
-            branches.push(self.branch(port.stage)?);
-            shares.push(weight);
-        }
-        let apart = "its cached frames must be joined with those of the unpacker that reads it, in one join_positions";
-        for (port, weight) in &hits {
-            let pool = self.node(*port).name;
-            let own = branches.iter().position(|branch| branch.stage == pool);
-            shares[own.ok_or_else(|| Error::field(pool, "cachehit_output", apart))?] += weight;
-        }
-        let unread = |branch: &&BranchPlan| {
-            branch.accept.as_ref().is_some_and(|accept| accept.cache.is_some())
-                && !hits.iter().any(|(port, _)| self.node(*port).name == branch.stage)
-        };
-        match branches.iter().find(unread) {
-            Some(branch) => Err(Error::field(&branch.stage, "cachehit_output", apart)),
-            None => Ok((branches, shares)),
-        }
     }
 
     fn branch(&mut self, stage: usize) -> Result<BranchPlan> {
@@ -431,18 +398,6 @@ fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {
     }
 }
 
-fn weights(node: &Node<'_>, config: &JoinPositionsConfig) -> Result<Vec<f64>> {
-    let weights = if config.weight.is_empty() { vec![1.0; node.inputs.len()] } else { config.weight.clone() };
-    if weights.len() != node.inputs.len() {
-        let text = format!("{} weights for {} inputs", weights.len(), node.inputs.len());
-        return Err(Error::field(node.name, "weight", text));
-    }
-    if weights.iter().any(|w| !(w.is_finite() && *w > 0.0)) {
-        return Err(Error::field(node.name, "weight", "expected positive numbers"));
-    }
-    Ok(weights)
-}
-
 fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<ChainPlan> {
     if config.batch_size == 0 || config.batch_size > 1 << 20 {
         return Err(Error::field(stage, "batch_size", "expected 1 to 1 048 576 rows"));
@@ -452,7 +407,7 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
         branches: Vec::new(),
         lanes: Vec::new(),
         ranks: Ranks { lanes: 1, rank: 0, world: 1 },
-        join: (String::new(), Vec::new(), Exhausted::Drop),
+        join: JoinPlan::alone(),
         steps: Vec::new(),
         stage: stage.to_owned(),
         batch_size: config.batch_size,

@@ -14,7 +14,7 @@ pub(in crate::pipeline) fn of_steps(chain: &Chain, lanes: &[LaneFold], stages: &
         let counts = step.counts().into_iter().map(|(name, total)| tally(name, total));
         row(name, kind, gauges.collect(), counts.collect())
     };
-    let (join, ..) = &chain.plan.join;
+    let join = &chain.plan.join.stage;
     if !join.is_empty() {
         let rows = lanes.iter().map(|lane| of_step(join, "join_positions", &lane.join)).collect();
         stages.extend(together(rows, lanes.len()));

@@ -12,6 +12,6 @@ mod window;
 pub use accept::{Accept, AcceptCounts, AcceptState, Candidate, Chance, Contents, Decision};
 pub use anchor::Anchor;
 pub use cache::{CacheRules, CacheState, Kept, Lost};
-pub use law::{Limit, Window};
+pub use law::{Limit, RateLimitConfig, Window, WindowLawConfig};
 pub use undrawn::Undrawn;
 pub use window::{Pool, PoolState};
