@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use gristmill_format::bullet::board::{BYTES, Board, at, begins, check_all, layout};
-use gristmill_format::bullet::encode::NONE;
+use gristmill_format::nnue::NONE;
 use gristmill_format::bullet::source::{BoardFile, TOGETHER};
 use gristmill_format::bullet::{BoardEncoder, KIND};
 use gristmill_format::detect::{Format, detect};

@@ -19,8 +19,9 @@ pub(crate) const HOUSES: [House; 11] = [
     House {
         source: "crates/gristmill-format/src/",
         rooms: &[
-            ("bullet", &[]),
-            ("chess", &[]),
+            ("nnue", &[]),
+            ("bullet", &["nnue"]),
+            ("chess", &["nnue"]),
             ("demo", &[]),
             ("g2048", &[]),
             ("katago", &[]),

@@ -1,4 +1,4 @@
-//! Boards -> features of both sides, score and result, as trainers of small networks take them; or planes.
+//! Boards -> features of both sides, score and result, as trainers of small networks take them; planes; features of NNUE.
 //! Numbers alone: no scale, no sigmoid and no buckets, which belong to the network.
 
 use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
@@ -7,14 +7,12 @@ use gristmill_bytes::layout::{Layout, Scalar};
 use std::ops::Range;
 
 use super::board::{Board, OTHER, at, layout};
-
-/// Men of a board, and so numbers of its features.
-const MEN: usize = 32;
+use crate::nnue::{self, MEN, NONE};
 
 /// Planes: six sorts of men of both sides.
 const PLANES: usize = 12;
 
-/// The tensors that there are: name, element and shape of a row.
+/// The tensors of boards alone: name, element and shape of a row.
 const TENSORS: [(&str, Scalar, &[usize]); 5] = [
     ("stm", Scalar::I32, &[MEN]),
     ("nstm", Scalar::I32, &[MEN]),
@@ -26,15 +24,52 @@ const TENSORS: [(&str, Scalar, &[usize]); 5] = [
 /// How many of them there are where none is named.
 const USUAL: usize = 4;
 
-/// What stands after the last feature of a board.
-pub const NONE: i32 = -1;
+/// A tensor that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// By its number among [`TENSORS`].
+    Own(usize),
+    /// One of NNUE that needs no colours.
+    Nnue(nnue::Tensor),
+}
+
+impl Wanted {
+    fn named(name: &str) -> Result<Self> {
+        if let Some(own) = TENSORS.iter().position(|(own, ..)| *own == name) {
+            return Ok(Wanted::Own(own));
+        }
+        let fits = |tensor: &nnue::Tensor| !tensor.needs_colours();
+        match nnue::Tensor::named(name) {
+            Some(tensor) if fits(&tensor) => Ok(Wanted::Nnue(tensor)),
+            Some(_) => Err(Error::new(
+                Kind::Missing,
+                format!("boards do not say who is White, as `{name}` needs; take tensors that end in _stm and _nstm"),
+            )),
+            None => {
+                let own = TENSORS.iter().map(|(own, ..)| *own);
+                let nnue = nnue::Tensor::ALL.iter().filter(|(_, tensor)| fits(tensor)).map(|(name, _)| *name);
+                let all: Vec<&str> = own.chain(nnue).collect();
+                let detail = format!("there is no tensor `{name}` of boards; there are {}", all.join(", "));
+                Err(Error::new(Kind::Missing, detail))
+            }
+        }
+    }
+
+    fn spec(self) -> TensorSpec {
+        match self {
+            Wanted::Own(number) => TensorSpec::new(TENSORS[number].0, TENSORS[number].1, TENSORS[number].2),
+            Wanted::Nnue(tensor) => tensor.spec(),
+        }
+    }
+}
 
 /// Boards as tensors.
 #[derive(Debug)]
 pub struct BoardEncoder {
     outputs: Vec<TensorSpec>,
-    /// The number of each among [`TENSORS`].
-    numbers: Vec<usize>,
+    wanted: Vec<Wanted>,
+    /// Whether one of them is of NNUE.
+    nnue: bool,
 }
 
 impl BoardEncoder {
@@ -42,25 +77,28 @@ impl BoardEncoder {
     ///
     /// Errors: `Missing` naming the tensors that there are; `Corrupt` for a name twice.
     pub fn new(names: &[String]) -> Result<Self> {
-        let number = |name: &String| {
-            TENSORS.iter().position(|(own, ..)| own == name).ok_or_else(|| {
-                let all: Vec<&str> = TENSORS.iter().map(|(own, ..)| *own).collect();
-                Error::new(
-                    Kind::Missing,
-                    format!("there is no tensor `{name}` of boards; there are {}", all.join(", ")),
-                )
-            })
+        let wanted: Vec<Wanted> = match names {
+            [] => (0..USUAL).map(Wanted::Own).collect(),
+            names => names.iter().map(|name| Wanted::named(name)).collect::<Result<_>>()?,
         };
-        let numbers: Vec<usize> = match names {
-            [] => (0..USUAL).collect(),
-            names => names.iter().map(number).collect::<Result<_>>()?,
-        };
-        if let Some(i) = (0..numbers.len()).find(|i| numbers[..*i].contains(&numbers[*i])) {
-            return Err(Error::new(Kind::Corrupt, format!("the tensor `{}` is named twice", TENSORS[numbers[i]].0)));
+        let outputs: Vec<TensorSpec> = wanted.iter().map(|wanted| wanted.spec()).collect();
+        if let Some(i) = (0..wanted.len()).find(|i| wanted[..*i].contains(&wanted[*i])) {
+            return Err(Error::new(Kind::Corrupt, format!("the tensor `{}` is named twice", outputs[i].name)));
         }
-        let spec = |number: &usize| TensorSpec::new(TENSORS[*number].0, TENSORS[*number].1, TENSORS[*number].2);
-        Ok(BoardEncoder { outputs: numbers.iter().map(spec).collect(), numbers })
+        let nnue = wanted.iter().any(|wanted| matches!(wanted, Wanted::Nnue(_)));
+        Ok(BoardEncoder { outputs, wanted, nnue })
     }
+}
+
+/// The men of a board as NNUE sees them; it does not say whose move it is.
+fn men(board: &Board) -> Result<nnue::Board> {
+    let mut men = [0; PLANES];
+    for (square, man) in board.pieces() {
+        if let Some(mask) = men.get_mut(usize::from(man & 7) + PLANES / 2 * usize::from(man & OTHER != 0)) {
+            *mask |= 1 << square;
+        }
+    }
+    nnue::Board::new(men, None).map_err(|e| e.at_byte(at::OCC as u64))
 }
 
 /// The feature of a man, as the side to move sees it, and as the other does.
@@ -95,10 +133,20 @@ impl Encoder for BoardEncoder {
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
         for (i, row) in rows.iter().enumerate() {
-            let board = Board::new(row.record).map_err(|e| e.in_frame(row.provenance.frame as usize))?;
-            for ((number, spec), out) in self.numbers.iter().zip(&self.outputs).zip(out.iter_mut()) {
+            let in_frame = |e: Error| e.in_frame(row.provenance.frame as usize);
+            let board = Board::new(row.record).map_err(in_frame)?;
+            let seen = if self.nnue { Some(men(&board).map_err(in_frame)?) } else { None };
+            for ((wanted, spec), out) in self.wanted.iter().zip(&self.outputs).zip(out.iter_mut()) {
                 let size = spec.row_bytes();
-                let cells = out[i * size..][..size].as_chunks_mut::<4>().0;
+                let bytes = &mut out[i * size..][..size];
+                let number = match wanted {
+                    Wanted::Own(number) => number,
+                    Wanted::Nnue(tensor) => {
+                        seen.iter().for_each(|board| tensor.write(board, bytes));
+                        continue;
+                    }
+                };
+                let cells = bytes.as_chunks_mut::<4>().0;
                 match number {
                     0 | 1 => {
                         cells.fill(NONE.to_le_bytes());

@@ -72,7 +72,7 @@ fn is_deblundered(now: Frame<'_>, next_q: f32) -> bool {
 
 /// Whether a tablebase may have had its say between the two frames.
 fn tablebase(now: Frame<'_>, next: Frame<'_>) -> bool {
-    [now, next].into_iter().filter_map(View::new).any(|view| view.is_tablebase())
+    [now, next].into_iter().filter_map(|frame| View::new(frame).ok()).any(|view| view.is_tablebase())
 }
 
 fn same_to_the_end(now: Frame<'_>, next: Frame<'_>, tell: &mut Tell<'_>) {

@@ -7,6 +7,7 @@ use super::{Rule, Tell};
 use crate::chess::frame::Frame;
 use crate::chess::record::{InputFormat, at};
 use crate::chess::transform::{Transform, flip, mirror};
+use gristmill_bytes::error::Result;
 
 /// Bit of `invariance_info` that says black is to move, in canonical formats.
 const BLACK: u8 = 1 << 7;
@@ -25,8 +26,9 @@ pub(in crate::chess) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(in crate::chess) fn new(frame: Frame<'a>) -> Option<Self> {
-        let format = frame.input_format().ok()?;
+    /// Errors: `OutOfRange` for an unknown input format.
+    pub(in crate::chess) fn new(frame: Frame<'a>) -> Result<Self> {
+        let format = frame.input_format()?;
         let canonical = format.is_canonical();
         let transform = if canonical { Transform::from_bits(frame.invariance_info()) } else { Transform::NONE };
         let black = match canonical {
@@ -37,7 +39,7 @@ impl<'a> View<'a> {
         for (plane, mask) in men.iter_mut().enumerate() {
             *mask = transform.undo(flip(frame.plane(plane)));
         }
-        Some(View { frame, format, transform, black, men })
+        Ok(View { frame, format, transform, black, men })
     }
 
     /// Queenside and kingside right of the side to move, then of the other, as stored.

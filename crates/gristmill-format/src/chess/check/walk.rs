@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
     /// Tells what is wrong with the next frame, by itself and after those before it.
     pub(super) fn step(&mut self, frame: Frame<'a>, tell: &mut Tell<'_>) {
         let marks = policy::read(frame, tell);
-        let Some(view) = View::new(frame) else {
+        let Ok(view) = View::new(frame) else {
             self.lost();
             self.before = None;
             return;

@@ -13,8 +13,10 @@ use super::meta::meta_planes;
 use super::output::{Element, Output};
 use super::progress;
 use super::simd::{self, Path, Stores};
+use crate::chess::check::view::View;
 use crate::chess::frame::Frame;
 use crate::chess::record::{PLANES, POLICY, Version, at, layout_v7};
+use crate::nnue;
 
 /// Encodes V7 records (V6 widened to V7 size included) into the selected outputs.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct ChessEncoder {
     reads: Range<usize>,
     /// Whether dense planes are made: while they are written there is time to fetch.
     dense: bool,
+    /// Whether the men are asked for as a board.
+    nnue: bool,
 }
 
 /// A call with at least this many output bytes writes rows past the cache, which they would only evict.
@@ -54,7 +58,8 @@ impl ChessEncoder {
         let policy = outputs.iter().any(policy);
         let reads = if policy { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
         let dense = outputs.iter().any(|output| matches!(output, Output::Planes(_) | Output::PlanesFlat));
-        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, dense })
+        let nnue = outputs.iter().any(|output| matches!(output, Output::Nnue(_)));
+        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, dense, nnue })
     }
 
     /// The selected outputs.
@@ -89,6 +94,7 @@ impl ChessEncoder {
             let bytes = spec.row_bytes();
             &mut slice[i * bytes..(i + 1) * bytes]
         });
+        let board = if self.nnue { Some(board(frame)?) } else { None };
         for &output in &self.outputs {
             let Some(row) = tensors.next() else { break };
             match output {
@@ -131,6 +137,7 @@ impl ChessEncoder {
                 Output::BestIdx => put_index(row, frame.best_idx()),
                 Output::OppPlayedIdx => put_index(row, frame.opp_played_idx()),
                 Output::NextPlayedIdx => put_index(row, frame.next_played_idx()),
+                Output::Nnue(tensor) => board.iter().for_each(|board| tensor.write(board, row)),
             }
         }
         Ok(())
@@ -228,6 +235,14 @@ fn known(record: &[u8]) -> Result<Frame<'_>> {
             Err(Error::new(Kind::UnknownVersion, detail).at_byte(at::VERSION as u64))
         }
     }
+}
+
+/// The men of a frame, any canonical transform undone.
+///
+/// Errors: `OutOfRange` for an unknown input format, and for men that no board can hold.
+fn board(frame: &Frame<'_>) -> Result<nnue::Board> {
+    let view = View::new(*frame)?;
+    nnue::Board::new(view.men, Some(view.black)).map_err(|e| e.at_byte(at::PLANES as u64))
 }
 
 fn planes(stores: Stores, frame: &Frame<'_>, element: Element, ahead: &[u8], row: &mut [u8]) -> Result<()> {

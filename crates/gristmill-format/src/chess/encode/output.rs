@@ -8,6 +8,7 @@ use gristmill_bytes::layout::Scalar;
 
 use super::compact::{LEAST_PAIRS, LEGAL_BYTES, MOST_PAIRS, PACKED_BYTES, PAIRS};
 use crate::chess::record::{PLANES, POLICY};
+use crate::nnue;
 
 /// Element type of dense planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,9 +81,11 @@ pub enum Output {
     OppPlayedIdx,
     /// `next_played_idx` i32 `[]`: the move after the reply, -1 if none.
     NextPlayedIdx,
+    /// What trainers of NNUE take: sparse features, and what goes with them.
+    Nnue(nnue::Tensor),
 }
 
-/// The text of every output, for [`Output::parse`] and its refusals.
+/// The text of every output but those of NNUE, for [`Output::parse`] and its refusals.
 const NAMES: [(&str, Output); 22] = [
     ("planes", Output::Planes(Element::F32)),
     ("planes:f32", Output::Planes(Element::F32)),
@@ -123,7 +126,8 @@ impl Output {
                 Error::new(Kind::OutOfRange, detail)
             });
         }
-        NAMES.iter().find(|(name, _)| *name == text).map(|&(_, output)| output).ok_or_else(|| {
+        let own = NAMES.iter().find(|(name, _)| *name == text).map(|&(_, output)| output);
+        own.or_else(|| nnue::Tensor::named(text).map(Output::Nnue)).ok_or_else(|| {
             let known = Output::names().collect::<Vec<_>>().join(", ");
             Error::new(Kind::Missing, format!("no chess output is called `{text}`; known are {known}"))
         })
@@ -131,7 +135,7 @@ impl Output {
 
     /// Every text that [`Output::parse`] takes, but for those that say a number of pairs.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(name, _)| *name)
+        NAMES.iter().map(|(name, _)| *name).chain(nnue::Tensor::ALL.iter().map(|(name, _)| *name))
     }
 
     /// The tensors it makes, in order: one, or two for [`Output::PlaneBits`] and [`Output::ProbsSparse`].
@@ -164,6 +168,7 @@ impl Output {
             Output::BestIdx => one("best_idx", Scalar::I32, &[]),
             Output::OppPlayedIdx => one("opp_played_idx", Scalar::I32, &[]),
             Output::NextPlayedIdx => one("next_played_idx", Scalar::I32, &[]),
+            Output::Nnue(tensor) => vec![tensor.spec()],
         }
     }
 }
@@ -174,6 +179,7 @@ impl fmt::Display for Output {
         match (NAMES.iter().find(|(_, output)| output == self), self) {
             (Some((name, _)), _) => f.write_str(name),
             (None, Output::ProbsSparse(pairs)) => write!(f, "{SPARSE}{pairs}"),
+            (None, Output::Nnue(tensor)) => f.write_str(tensor.name()),
             (None, _) => Ok(()),
         }
     }
