@@ -6,6 +6,9 @@ use gristmill_format::bullet::source::BoardFile;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
+/// What is made of each board.
+const TENSORS: [&str; 7] = ["stm", "nstm", "score", "result", "planes", "halfkp_nstm", "halfkav2_hm_nstm"];
+
 /// A file of boards is what its boards are, one by one.
 pub fn bullet(data: &[u8]) {
     let all = check_all(data, 0);
@@ -29,7 +32,7 @@ pub fn bullet(data: &[u8]) {
     }
     if let Ok(all) = all {
         assert!(all == frames);
-        let encoder = BoardEncoder::new(&[]).expect("the usual tensors");
+        let encoder = BoardEncoder::new(&TENSORS.map(String::from)).expect("tensors of boards");
         for record in data.as_chunks::<BYTES>().0 {
             let board = Board::new(record).expect("a board of a whole");
             let men: Vec<(u8, u8)> = board.pieces().collect();

@@ -2,11 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use gristmill_format::bullet::board::{BYTES, Board, at, begins, check_all, layout};
-use gristmill_format::nnue::NONE;
 use gristmill_format::bullet::source::{BoardFile, TOGETHER};
 use gristmill_format::bullet::{BoardEncoder, KIND};
 use gristmill_format::detect::{Format, detect};
 use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::nnue::NONE;
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
 use gristmill_format::{Kind, layout::Layout};
 use proptest::prelude::*;

@@ -23,6 +23,7 @@ mod demo_vectors;
 mod g2048;
 mod g2048_encode;
 mod katago;
+mod nnue;
 mod packed_trajectories;
 mod pickle_vectors;
 mod records;
