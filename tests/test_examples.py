@@ -31,6 +31,7 @@ PROMISES = {
     "15_train_with_keras": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
     "16_learn_representations_from_pairs": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
     "17_train_with_lightning": r"the same: True\nmean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
+    "18_train_nnue_with_pytorch": r"^mean loss of the first 10 steps (\S+), of the last 10 (\S+)$",
 }
 
 #: What programs in frameworks need, and the part of the first loss that the last one is below.
@@ -40,6 +41,7 @@ IN_FRAMEWORKS = {
     "15_train_with_keras": (("jax", "keras"), 0.85),
     "16_learn_representations_from_pairs": (("jax", "optax"), 0.6),
     "17_train_with_lightning": (("torch", "lightning"), 0.9),
+    "18_train_nnue_with_pytorch": (("torch",), 0.8),
 }
 
 #: Those of which more is expected than words.

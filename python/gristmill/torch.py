@@ -16,6 +16,7 @@ from gristmill.frameworks.datasets import make_collate_macroxue as make_collate_
 from gristmill.frameworks.datasets import make_collate_steps as make_collate_steps
 from gristmill.frameworks.expand_torch import expand as expand
 from gristmill.frameworks.feed_torch import feed as feed
+from gristmill.frameworks.sparse_torch import sparse as sparse
 from gristmill.frameworks.tensors import convert as convert
 from gristmill.frameworks.tensors import named as named
 from gristmill.frameworks.tensors import tensors as tensors

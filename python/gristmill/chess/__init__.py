@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.chess.features import FEATURES, Sparse, dense, sparse
 from gristmill.chess.rescoring import Rescored, Rescorer, Tablebase, rescore
 from gristmill.options.arguments import named_fields
 from gristmill.records.arrays import Array
@@ -19,18 +20,22 @@ from gristmill.records.drawing import Drawing, chess_board
 from gristmill.records.layout import Layout
 
 __all__ = [
+    "FEATURES",
     "V6",
     "V7",
     "Rescored",
     "Rescorer",
+    "Sparse",
     "Tablebase",
     "Tensors",
     "board",
+    "dense",
     "encode",
     "fens",
     "moves",
     "policy_moves",
     "rescore",
+    "sparse",
 ]
 
 #: The 8356-byte V6 record and the 8396-byte V7 record.
@@ -70,6 +75,9 @@ class Tensors:
 
     `probs:sparse`, `legal:bits` and `planes="packed"` are small: `gristmill.jax.expand` and `gristmill.torch.expand`
     make `probs`, `legal` and `planes` of them on a device (docs/format/compact.md).
+
+    `halfkp_white`, `halfkav2_hm_stm` and others of `FEATURES` are sparse features of NNUE, int32 (32) padded with -1
+    (docs/format/nnue-features.md), of which `sparse` and `gristmill.torch.sparse` make one list with offsets.
 
     Args:
         tensors: what to make, in this order, as in a loader's config; by default `planes`, `probs` (1858) and `values`

@@ -12,6 +12,9 @@ use crate::nnue::{self, MEN, NONE};
 /// Planes: six sorts of men of both sides.
 const PLANES: usize = 12;
 
+/// Features of `stm` and of `nstm`: a man of either side on a square.
+pub const INPUTS: usize = 64 * PLANES;
+
 /// The tensors of boards alone: name, element and shape of a row.
 const TENSORS: [(&str, Scalar, &[usize]); 5] = [
     ("stm", Scalar::I32, &[MEN]),
