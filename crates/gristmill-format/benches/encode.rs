@@ -7,7 +7,9 @@
 )]
 #![allow(clippy::print_stdout, reason = "a benchmark reports")]
 
+use gristmill_format::bullet::{self, BoardEncoder};
 use gristmill_format::chess::encode::Element;
+use gristmill_format::chess::transform::flip;
 use gristmill_format::chess::{ChessEncoder, FrameMut, InputFormat, Output, Outputs, layout_v7};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 
@@ -22,8 +24,8 @@ const ROUNDS: usize = 7;
 const HOT: usize = 4;
 
 fn main() {
-    let arena = arena();
-    let rows = rows(&arena);
+    let (arena, boards) = arena();
+    let rows = rows(&arena, layout_v7().size());
     println!("{ROWS} rows from {RECORDS} scattered records, best of {ROUNDS}");
     let planes = ChessEncoder::new(&[Output::Planes(Element::F32)]).expect("one output");
     let (naive, ours) = in_cache(&planes, &rows[..HOT]);
@@ -41,6 +43,8 @@ fn main() {
         ("planes, probs, values f32", vec!["planes", "probs", "values"]),
         ("planes u8, probs, values", vec!["planes:u8", "probs", "values"]),
         ("planes bits, probs, values", vec!["planes:bits", "probs", "values"]),
+        ("halfkp, both views", vec!["halfkp_stm", "halfkp_nstm"]),
+        ("halfkav2_hm, both views", vec!["halfkav2_hm_stm", "halfkav2_hm_nstm"]),
     ] {
         let encoder = ChessEncoder::new(&Outputs::parse(&outputs).expect("known outputs")).expect("distinct outputs");
         let bytes: usize = encoder.outputs().iter().map(|spec| spec.row_bytes()).sum();
@@ -49,6 +53,15 @@ fn main() {
         if outputs == ["planes"] {
             println!("{:28} {:6.1} x the bit loop", "", naive / ours);
         }
+    }
+    for (name, tensors) in [
+        ("boards: 768, both views", ["stm", "nstm"]),
+        ("boards: halfkp", ["halfkp_stm", "halfkp_nstm"]),
+        ("boards: halfkav2_hm", ["halfkav2_hm_stm", "halfkav2_hm_nstm"]),
+    ] {
+        let encoder = BoardEncoder::new(&tensors.map(String::from)).expect("known tensors");
+        let (ours, fill) = encode(&encoder, &self::rows(&boards, bullet::BYTES));
+        report(name, 256, ours, Some(fill));
     }
 }
 
@@ -95,27 +108,54 @@ impl Buffer {
     }
 }
 
-fn arena() -> Vec<u8> {
+/// Records, and boards of bulletformat with the same men.
+fn arena() -> (Vec<u8>, Vec<u8>) {
     let mut state = 1u64;
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state ^ state >> 29
     };
     let mut arena = vec![0; RECORDS * layout_v7().size()];
+    let mut boards = Vec::new();
     for record in arena.chunks_exact_mut(layout_v7().size()) {
         let mut frame = FrameMut::blank(record, InputFormat::Classical).expect("one record");
-        for plane in 0..104 {
+        for plane in 12..104 {
             frame.set_plane(plane, random() & random());
         }
+        let board = position(&mut random);
+        let mut planes = [0u64; 12];
+        board
+            .pieces()
+            .for_each(|(square, man)| planes[usize::from(man & 7) + 6 * usize::from(man >> 3)] |= 1 << square);
+        for (i, mask) in planes.iter().enumerate() {
+            frame.set_plane(i, flip(*mask));
+        }
+        boards.extend_from_slice(board.bytes());
         for i in 0..30 {
             frame.set_probability(i * 61, 1.0 / 30.0);
         }
     }
-    arena
+    (arena, boards)
 }
 
-fn rows(arena: &[u8]) -> Vec<Row<'_>> {
-    let size = layout_v7().size();
+/// A board of 8 to 32 men.
+fn position(random: &mut impl FnMut() -> u64) -> bullet::Board {
+    loop {
+        let mut men = std::collections::BTreeMap::new();
+        let mut place = |man: u8| men.insert((random() >> 20) as u8 % 48 + 8, man);
+        for i in 0..13 {
+            place(i % 5);
+            place(8 + i % 5);
+        }
+        place(5);
+        place(13);
+        if let Ok(board) = bullet::Board::of(&men.into_iter().collect::<Vec<_>>(), 0, 1) {
+            return board;
+        }
+    }
+}
+
+fn rows(arena: &[u8], size: usize) -> Vec<Row<'_>> {
     let scattered = (0..ROWS).map(|i| i * 2_654_435_761 % RECORDS);
     scattered
         .map(|i| Row {
@@ -175,7 +215,7 @@ fn bit_loop(rows: &[Row<'_>], out: &mut [u8]) {
 }
 
 /// Seconds of encoding all rows, and of filling the same buffers with one byte; the two alternate.
-fn encode(encoder: &ChessEncoder, rows: &[Row<'_>]) -> (f64, f64) {
+fn encode(encoder: &dyn Encoder, rows: &[Row<'_>]) -> (f64, f64) {
     let row_bytes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
     let mut buffers: Vec<Buffer> = row_bytes.iter().map(|bytes| Buffer::new(bytes * ROWS)).collect();
     let (mut ours, mut fill) = (f64::INFINITY, f64::INFINITY);
