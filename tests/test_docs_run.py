@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from buckets import FaultServer, built
+from bullet_boards import write_boards
 from demo_files import write_dm_control
 from katago_shards import write_shards
 from lerobot_sets import unpacked
@@ -106,11 +107,17 @@ def robots(names: dict[str, Any]) -> None:
         Path(inside).rename(called)
 
 
+def boards(names: dict[str, Any]) -> None:
+    """What the page calls `boards/`."""
+    write_boards(Path("boards"), 600)
+
+
 #: What a page takes for granted: files of names that it uses, and names.
 PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {
     "buckets.md": buckets,
     "demonstrations.md": demonstrations,
     "katago.md": shards,
+    "nnue.md": boards,
     "robots.md": robots,
 }
 
