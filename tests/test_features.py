@@ -1,6 +1,7 @@
 """Features of NNUE: those of an oracle, in streams and packs, of records and boards; as lists and as ones and zeros."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,19 @@ def test_boards_have_the_views_that_need_no_colours(tmp_path: Path) -> None:
     for name in (*COLOURS, "white_to_move"):
         with pytest.raises(gm.ConfigError, match=r"boards do not say who is White.*_stm"):
             gm.DataLoader(gm.presets.lc0(folder, encoder="bullet", tensors=[name]))
+
+
+def test_the_sets_are_as_large_as_the_page_says() -> None:
+    page = (Path(__file__).parents[1] / "docs/format/nnue-features.md").read_text()
+    sizes = {
+        name: int(size.replace(" ", "")) for name, size in re.findall(r"^## (Half\w+)\n\n([\d ]+) features", page, re.M)
+    }
+    assert {name.lower(): size for name, size in sizes.items()} == {
+        name.rpartition("_")[0]: size for name, size in gm.chess.FEATURES.items() if "half" in name
+    }
+    with pytest.raises(gm.FormatError) as refused:
+        gm.chess.encode(record(chess.Board()), tensors=["none"])
+    assert all(name in str(refused.value) for name in gm.chess.FEATURES if "half" in name)
 
 
 def test_what_is_no_position_is_refused_with_its_place() -> None:

@@ -6,7 +6,6 @@ use gristmill_format::chess::check::{self, Rule, Rules};
 use gristmill_format::chess::{Board, ChessEncoder, Frame, Outputs, layout_v6, layout_v7, policy};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Order;
-use gristmill_format::{bullet, nnue};
 use pyo3::prelude::*;
 
 use crate::array::{Contiguous, Memory};
@@ -29,13 +28,6 @@ pub(crate) fn chess_layouts() -> (Layout, Layout) {
 #[pyfunction]
 pub(crate) fn chess_policy_moves() -> Vec<String> {
     (0..).map_while(policy::entry).map(|entry| entry.to_string()).collect()
-}
-
-/// Padded tensors of features, of chess records or of boards of bulletformat, and how many features there are in the set of each.
-#[pyfunction]
-pub(crate) fn chess_features() -> Vec<(&'static str, usize)> {
-    let nnue = nnue::Tensor::ALL.iter().filter_map(|(name, tensor)| Some((*name, tensor.inputs()?)));
-    nnue.chain(["stm", "nstm"].map(|name| (name, bullet::encode::INPUTS))).collect()
 }
 
 /// The position of each V6 or V7 record in Forsyth-Edwards notation.

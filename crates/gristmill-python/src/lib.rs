@@ -42,8 +42,7 @@ mod _gristmill {
     use crate::array::{Memory, allocate};
     #[pymodule_export]
     use crate::chess::{
-        chess_check, chess_encode, chess_features, chess_fens, chess_layouts, chess_moves, chess_policy_moves,
-        chess_rules,
+        chess_check, chess_encode, chess_fens, chess_layouts, chess_moves, chess_policy_moves, chess_rules,
     };
     #[pymodule_export]
     use crate::config::{

@@ -9,12 +9,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
-
 _Array = TypeVar("_Array")
 
 #: The padded tensors of features, and how many features there are in the set of each: the width of the first layer.
-FEATURES: Mapping[str, int] = MappingProxyType(dict(_gristmill.chess_features()))
+FEATURES: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys((f"halfkp_{view}" for view in ("white", "black", "stm", "nstm")), 64 * 641),
+        **dict.fromkeys((f"halfkav2_hm_{view}" for view in ("white", "black", "stm", "nstm")), 32 * 704),
+        **dict.fromkeys(("stm", "nstm"), 2 * 6 * 64),
+    }
+)
 
 
 class Sparse(NamedTuple, Generic[_Array]):

@@ -12,9 +12,6 @@ use crate::nnue::{self, MEN, NONE};
 /// Planes: six sorts of men of both sides.
 const PLANES: usize = 12;
 
-/// Features of `stm` and of `nstm`: a man of either side on a square.
-pub const INPUTS: usize = 64 * PLANES;
-
 /// The tensors of boards alone: name, element and shape of a row.
 const TENSORS: [(&str, Scalar, &[usize]); 5] = [
     ("stm", Scalar::I32, &[MEN]),
@@ -27,7 +24,7 @@ const TENSORS: [(&str, Scalar, &[usize]); 5] = [
 /// How many of them there are where none is named.
 const USUAL: usize = 4;
 
-/// A tensor that was asked for.
+/// A tensor that users chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// By its number among [`TENSORS`].

@@ -57,14 +57,6 @@ impl Tensor {
         Tensor::ALL.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
     }
 
-    /// How many features there are in the set of which it has some; none where it has no features.
-    pub fn inputs(self) -> Option<usize> {
-        match self {
-            Tensor::Features(set, _) => Some(set.inputs()),
-            Tensor::WhiteToMove | Tensor::MenBucket => None,
-        }
-    }
-
     /// Whether it can be made only where the position says who is White.
     pub fn needs_colours(self) -> bool {
         matches!(self, Tensor::Features(_, Viewer::Colour(_)) | Tensor::WhiteToMove)

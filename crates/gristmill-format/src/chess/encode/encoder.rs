@@ -28,7 +28,7 @@ pub struct ChessEncoder {
     reads: Range<usize>,
     /// Whether dense planes are made: while they are written there is time to fetch.
     dense: bool,
-    /// Whether the men are asked for as a board.
+    /// Whether an output needs the men as a board.
     nnue: bool,
 }
 
