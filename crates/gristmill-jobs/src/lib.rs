@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod certificate;
 pub mod checksum;
+pub mod commit;
 pub mod content;
 pub mod convert;
 pub mod dedup;

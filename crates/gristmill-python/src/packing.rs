@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_jobs::checksum::{ChecksumOptions, checksum};
+use gristmill_jobs::commit::commit;
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::merge::{MergeOptions, merge};
-use gristmill_jobs::pack::{CommitOptions, Existing, PackOptions, commit, pack};
+use gristmill_jobs::pack::{Existing, PackOptions, pack};
 use gristmill_jobs::recover::{RecoverOptions, recover};
-use gristmill_jobs::shares::shares;
+use gristmill_jobs::shares::{CommitOptions, shares};
 use gristmill_jobs::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,11 +33,17 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
     })
 }
 
-/// Makes the pack of all shares.
+/// Makes the output of all shares: the name of their job, and what came of it.
 #[pyfunction]
-pub(crate) fn commit_shares(py: Python<'_>, options: &str) -> Result<String, Fault> {
+pub(crate) fn commit_shares(py: Python<'_>, options: &str) -> Result<(&'static str, String), Fault> {
     let options = CommitOptions::from_json(options)?;
-    watched(py, &options.stop, |look| commit(&options, &mut |_| look()))
+    let mut job = "";
+    let made = watched(py, &options.stop, |look| {
+        let committed = commit(&options, &mut |_| look())?;
+        job = committed.job;
+        Ok(committed.made)
+    })?;
+    Ok((job, made))
 }
 
 /// How the shares of an output stand.

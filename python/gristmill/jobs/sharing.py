@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,10 @@ from gristmill import _gristmill
 from gristmill.config import Path, to_json
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
+
+
+#: What the shares of each job become, by what the engine says of it.
+_MADE: dict[str, Callable[[dict[str, Any]], Packed]] = {"pack": done}
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> P
         KeyboardInterrupt: Ctrl-C; the shares are all there.
     """
     options = {"output": os.fspath(output), "overwrite": overwrite, "dry_run": dry_run}
-    return done(json.loads(_gristmill.commit_shares(to_json(options))))
+    job, made = _gristmill.commit_shares(to_json(options))
+    return _MADE[job](json.loads(made))
 
 
 @named

@@ -1,6 +1,8 @@
 //! `commit`: the shares of a job in, its output out, as one process would have made it.
 
-use gristmill_jobs::pack::{CommitOptions, commit};
+use gristmill_jobs::commit::{Made, commit};
+use gristmill_jobs::pack::Packed;
+use gristmill_jobs::shares::CommitOptions;
 
 use crate::args::shares::Commit;
 use crate::failure::{Failure, Result};
@@ -15,16 +17,21 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
         stop: stopping::flag()?,
     };
     let mut progress = None;
-    let packed = commit(&options, &mut |now| {
-        let bar = progress.get_or_insert_with(|| report::Progress::new(now.games, "games", !args.json));
-        bar.at(now.done, &format!("{} rows", now.rows));
+    let made = commit(&options, &mut |now| {
+        progress.get_or_insert_with(|| report::Progress::new(now.all, "inputs", !args.json)).at(now.done, "");
     });
     if let Some(progress) = progress {
         progress.end();
     }
-    let packed = packed?;
-    report::either(args.json, &packed, packing::packed)?;
-    match packing::left_out(&packed) {
+    match made?.made {
+        Made::Pack(packed) => self::packed(args, &packed),
+    }
+}
+
+/// Says what came of a pack.
+fn packed(args: &Commit, packed: &Packed) -> Result<()> {
+    report::either(args.json, packed, packing::packed)?;
+    match packing::left_out(packed) {
         Some(text) if !args.skip_bad && !packed.dry_run => Err(Failure::LeftOut(text)),
         _ => Ok(()),
     }

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use gristmill_format::error::plain;
 use gristmill_jobs::checksum::Checksummed;
 use gristmill_jobs::merge::Merged;
-use gristmill_jobs::pack::{Packed, Shared};
+use gristmill_jobs::pack::Packed;
+use gristmill_jobs::shares::Shared;
 use gristmill_jobs::values::Valued;
 
 /// Lines about single games, at most; the manifest has them all.

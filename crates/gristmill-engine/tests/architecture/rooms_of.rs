@@ -105,6 +105,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("bench", &["feed", "files", "in_order", "meter", "work"]),
             ("dedup", &["content", "mark", "meter"]),
             ("pack", &["files", "in_order", "meter", "rewrite", "shares", "sidecar", "work"]),
+            ("commit", &["pack", "shares"]),
             ("convert", &["demos", "merge", "meter", "pack"]),
             ("inspect", &["files", "kinds", "pack", "rewrite", "work"]),
             ("recover", &["pack"]),

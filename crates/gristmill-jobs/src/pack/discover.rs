@@ -34,7 +34,7 @@ impl Discovered {
         let bytes = |name: &str| Ok::<u64, gristmill_engine::Error>(len(&root.join(name))?.unwrap_or(0));
         let unit = |name: &String| {
             let log = bytes(&steps_name(name).unwrap_or_default())?;
-            Ok(Unit { name: name.clone(), bytes: bytes(name)?.saturating_add(log) })
+            Ok(Unit { name: name.clone(), bytes: bytes(name)?.saturating_add(log), inputs: 1 })
         };
         self.sidecars.iter().map(unit).collect()
     }

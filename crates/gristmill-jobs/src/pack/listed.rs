@@ -5,16 +5,23 @@ use std::ops::Range;
 
 use gristmill_engine::error::Result;
 use gristmill_engine::kinds::{self, Way};
+use gristmill_engine::pack::layout_name;
 use gristmill_engine::pack::manifest::Skipped;
 
 use super::begin::{self, Games as _};
 use super::chunks::games::{OfKind, below};
-use super::chunks::{Demos, Games, Input, check};
+use super::chunks::{Demos, Games, Input, LABEL, check};
 use super::discover::{self, Discovered};
 use super::start::left_out;
 use super::{PackOptions, Packed, Progress, strangers};
 use crate::files::{self, Found, Listing};
 use crate::shares::Unit;
+
+/// The kind of logs of 2048, as a plan records it.
+const ROWS: &str = "rows";
+
+/// The kind of data sets of demonstrations.
+const SETS: &str = "demonstrations";
 
 /// An input that was listed, by how a job packs it.
 pub(super) enum Listed {
@@ -59,7 +66,8 @@ pub(super) fn list(options: &PackOptions) -> Result<Option<(Listed, Vec<Unit>)>>
     }
     let listing = files::list(root)?;
     let Some(of) = kind_of(&listing) else { return Ok(None) };
-    let units = listing.files.iter().map(|file| Unit { name: below(root, file.path()), bytes: file.bytes() });
+    let units =
+        listing.files.iter().map(|file| Unit { name: below(root, file.path()), bytes: file.bytes(), inputs: 1 });
     let units = units.collect();
     Ok(Some((Listed::Files(listing, of), units)))
 }
@@ -86,14 +94,32 @@ fn kind_of(listing: &Listing) -> Option<OfKind> {
     ways.into_iter().nth(best)
 }
 
+/// The name that the form of a pack has in what [`Packed`] says, by the kind of the inputs as a plan records it.
+pub(super) fn label(kind: &str, options: &PackOptions) -> &'static str {
+    let of = |(known, way): (&'static dyn kinds::Kind, Way)| match way {
+        Way::Chunks(_, packing) if known.name() == kind => Some(packing.label),
+        _ => None,
+    };
+    match kind {
+        ROWS => layout_name(options.layout.unwrap_or_default()),
+        SETS => LABEL,
+        _ => kinds::packable().find_map(of).unwrap_or_default(),
+    }
+}
+
 impl Listed {
     /// The name under which a plan records what is packed.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Listed::Rows(_) => "rows",
-            Listed::Sets(_) => "demonstrations",
+            Listed::Rows(_) => ROWS,
+            Listed::Sets(_) => SETS,
             Listed::Files(_, (kind, ..)) => kind.name(),
         }
+    }
+
+    /// The name of the form of the pack in what [`Packed`] says.
+    pub(super) fn label(&self, options: &PackOptions) -> &'static str {
+        label(self.kind(), options)
     }
 
     /// Refuses options that do not suit the input, and inputs that cannot become a pack.

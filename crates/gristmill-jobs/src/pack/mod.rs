@@ -32,12 +32,13 @@ use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind as Cause};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::join::{CommitOptions, commit};
+pub(crate) use self::join::commit;
 pub(crate) use self::lineage::known_of;
+pub(crate) use self::part::{JOB, is_there};
 use super::meter::{Meter, peak_rss};
 pub use crate::files::is_unreadable;
 use crate::files::{self, Found};
-use crate::shares::Share;
+use crate::shares::{Share, Shared, place};
 
 /// What to do about a game that cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -98,7 +99,7 @@ pub struct PackOptions {
     pub shard_rows: Option<u64>,
     /// Worker threads, from 1 on. Changes no byte of the pack.
     pub workers: usize,
-    /// The share of the games that is packed, beside the output, for [`commit`]; none for all of them.
+    /// The share of the games that is packed, beside the output, for a [commit](crate::commit::commit); none for all of them.
     pub share: Option<Share>,
     /// What is there already.
     pub existing: Existing,
@@ -192,25 +193,10 @@ pub struct Progress {
     pub skipped: u64,
 }
 
-/// A share that was packed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Shared {
-    /// Which, as `17/400`.
-    pub share: String,
-    /// The plan that it goes by.
-    pub plan: String,
-    /// Its inputs, of those of the plan.
-    pub inputs: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Whether it was there already, by this process at another time or by another one.
-    pub there: bool,
-}
-
 /// What came of it.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Packed {
-    /// The folder of the pack; of a share its own, which [`commit`] removes.
+    /// The folder of the pack; of a share its own, which the commit removes.
     pub pack: String,
     /// The share that it is, unless it is the whole pack.
     pub share: Option<Shared>,
@@ -259,7 +245,10 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     }
     let options = &PackOptions {
         input: resolved(&options.input)?.into_owned(),
-        output: writable(&options.output, "output")?.into_owned(),
+        output: match options.share {
+            Some(_) => place(&options.output)?,
+            None => writable(&options.output, "output")?.into_owned(),
+        },
         ..options.clone()
     };
     if !is_data_file(&options.input)? {

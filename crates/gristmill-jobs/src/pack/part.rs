@@ -1,8 +1,8 @@
 //! One share of a job of packing: its games become a pack of their own, in a folder that has its name when all of it is whole.
-//! Does nothing where the share is there, and takes away nothing that another process makes.
+//! What a share is, and how it is made once, is a matter of `shares`.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use gristmill_engine::chunks::metadata::Games as Database;
@@ -16,8 +16,14 @@ use serde_json::{Value, json};
 
 use super::lineage::{Made, Told};
 use super::listed::{self, Listed, Taken};
-use super::{Existing, OnError, PackOptions, Packed, Progress, Shared, one_kind};
-use crate::shares::{Attempt, Folder, Plan, Share, Unit, cut};
+use super::{Existing, OnError, PackOptions, Packed, Progress, one_kind};
+use crate::shares::{self, Attempt, Job, Share, Shared, Unit, make};
+
+/// The job in plans, and in the table of commits.
+pub(crate) const JOB: &str = "pack";
+
+/// The folder of a share with the pack that it made, if it made one.
+pub(super) const PACK: &str = "pack";
 
 /// What a share records beside its pack, for the commit and for a second process at this share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,19 +43,18 @@ pub(super) struct Said {
     pub(super) told: Told,
 }
 
+impl shares::Said for Said {
+    fn taken(&self) -> (u64, u64) {
+        (self.inputs, self.bytes)
+    }
+}
+
 /// Packs a share, with options that were checked, beside the output.
 pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     if options.existing != Existing::Refuse {
         let text =
             "a share is made once, for a new pack: no share goes with overwrite, resume or append; a commit overwrites";
         return Err(Error::config("share", text));
-    }
-    if is_below(&options.output, &options.input) {
-        let (input, output) = (options.input.display(), options.output.display());
-        let text = format!(
-            "{output}: lies within {input}, where shares would be inputs of other shares; take a folder elsewhere"
-        );
-        return Err(Error::config("output", text));
     }
     let Some((listed, units)) = listed::list(options)? else {
         // A job without shares says why nothing can be packed.
@@ -58,63 +63,64 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
         return Err(Error::config("input", text));
     };
     listed.check(options)?;
-    let folder = Folder::beside(&options.output)?;
-    let plan = Plan::new("pack", recorded(options, &listed)?, &units, share.of());
-    let range = cut(&units, share);
-    let of_share = Shared {
-        share: share.to_string(),
-        plan: plan.name.clone(),
-        inputs: range.len() as u64,
-        bytes: units[range.clone()].iter().map(|unit: &Unit| unit.bytes).sum(),
-        there: false,
+    let layout = listed.label(options);
+    let made = make(Packing { options, listed, units, progress }, share, options.dry_run)?;
+    let inputs = made.shared.inputs;
+    let packed = match made.said {
+        Some(said) if !options.dry_run => of_said(said),
+        _ => Packed { games: inputs, runs: inputs, dry_run: options.dry_run, ..Packed::default() },
     };
-    let shown = folder.of(&plan, share).display().to_string();
-    let done = if folder.has(&plan)? { folder.done::<Said>(&plan, share)? } else { None };
-    if done.is_none() && (!pack::files(&options.output)?.is_empty() || !chunks::files(&options.output)?.is_empty()) {
+    Ok(Packed { pack: made.folder.display().to_string(), share: Some(made.shared), layout, ..packed })
+}
+
+/// A job of packing that is cut into shares.
+struct Packing<'a> {
+    options: &'a PackOptions,
+    listed: Listed,
+    units: Vec<Unit>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Job for Packing<'_> {
+    type Said = Said;
+
+    const NAME: &'static str = JOB;
+
+    fn input(&self) -> &Path {
+        &self.options.input
+    }
+
+    fn output(&self) -> &Path {
+        &self.options.output
+    }
+
+    fn options(&self) -> Result<BTreeMap<String, Value>> {
+        recorded(self.options, &self.listed)
+    }
+
+    fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    fn check_output(&self) -> Result<()> {
+        if !is_there(&self.options.output)? {
+            return Ok(());
+        }
         let text =
             "there is a pack already: its shares were committed, or it is another; remove it, or take another output";
-        return Err(Error::config("output", format!("{}: {text}", options.output.display())));
+        Err(Error::config("output", format!("{}: {text}", self.options.output.display())))
     }
-    if options.dry_run {
-        let (share, inputs) = (Some(Shared { there: done.is_some(), ..of_share }), range.len() as u64);
-        return Ok(Packed { pack: shown, share, games: inputs, runs: inputs, dry_run: true, ..Packed::default() });
-    }
-    let there = |said: Said| {
-        folder.tidy(&plan, share);
-        Packed { share: Some(Shared { there: true, ..of_share.clone() }), ..of_said(said, shown.clone()) }
-    };
-    if let Some(said) = done {
-        return Ok(there(said));
-    }
-    folder.agree(&plan)?;
-    let mut attempt = folder.begin(&plan, share)?;
-    match made(options, (listed, range), &mut attempt, &of_share, progress) {
-        Ok(said) => {
-            attempt.publish(&plan, share, &said)?;
-            folder.tidy(&plan, share);
-            // Where another process was done first, its share counts.
-            let said = folder.done(&plan, share)?.unwrap_or(said);
-            Ok(Packed { share: Some(of_share.clone()), ..of_said(said, shown) })
-        }
-        Err(e) => {
-            // Another process made this share meanwhile: our error stops nobody.
-            if let Ok(Some(said)) = folder.done::<Said>(&plan, share) {
-                return Ok(there(said));
-            }
-            if !matches!(e, Error::Stopped) && folder.plan().is_ok_and(|now| now.is_some()) {
-                folder.fail(&plan, share, &e.to_string());
-            }
-            Err(e)
-        }
+
+    fn take(self, units: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Said> {
+        made(self.options, (self.listed, units), attempt, of, self.progress)
     }
 }
 
-/// Whether what is made beside `output` lies in the folder `input`, or below it. Nothing is below what is not of this machine.
-fn is_below(output: &Path, input: &Path) -> bool {
-    let whole = |path: &Path| fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
-    // The first folder that is there: those below it are made.
-    let folder = output.ancestors().skip(1).find_map(whole);
-    folder.zip(whole(input)).is_some_and(|(folder, input)| folder.starts_with(input))
+/// Whether there is a pack in the folder.
+///
+/// Errors: `Path`.
+pub(crate) fn is_there(folder: &Path) -> Result<bool> {
+    Ok(!pack::files(folder)?.is_empty() || !chunks::files(folder)?.is_empty())
 }
 
 /// The options that change a byte, as [`PackOptions`] reads them, with the kind of the inputs.
@@ -138,12 +144,12 @@ fn recorded(options: &PackOptions, listed: &Listed) -> Result<BTreeMap<String, V
 /// Makes the pack of a share, and its record.
 fn made(
     options: &PackOptions,
-    (listed, range): (Listed, std::ops::Range<usize>),
+    (listed, range): (Listed, Range<usize>),
     attempt: &mut Attempt,
     of_share: &Shared,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Said> {
-    let output = attempt.pack();
+    let output = attempt.folder().join(PACK);
     let options = &PackOptions { output: output.clone(), share: None, ..options.clone() };
     let Taken { packed, own, whole } = listed.take(options, range, &mut |now| {
         attempt.renew();
@@ -177,8 +183,8 @@ fn made(
 }
 
 /// Turns the record of a share into the result of the job.
-fn of_said(said: Said, pack: String) -> Packed {
+fn of_said(said: Said) -> Packed {
     let skipped = said.own.into_iter().chain(said.skipped).collect();
     let Said { games, runs, rows, remarks, .. } = said;
-    Packed { pack, games, runs, rows, skipped, remarks, ..Packed::default() }
+    Packed { games, runs, rows, skipped, remarks, ..Packed::default() }
 }

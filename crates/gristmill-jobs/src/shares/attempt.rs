@@ -11,7 +11,7 @@ use gristmill_engine::store::publish::{settle_absent, write_whole};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::folder::{PACK, SAID, Said};
+use super::folder::{Document, SAID};
 use super::plan::Plan;
 use super::share::Share;
 use crate::meter::Meter;
@@ -57,9 +57,9 @@ impl Attempt {
         Ok(Attempt { hidden, lease, done, meter: Meter::default(), noted: 0.0 })
     }
 
-    /// The folder in which the pack of the share is made.
-    pub fn pack(&self) -> PathBuf {
-        self.hidden.path().join(SHARE).join(PACK)
+    /// The folder in which the files of the share are made.
+    pub fn folder(&self) -> PathBuf {
+        self.hidden.path().join(SHARE)
     }
 
     /// Renews the lease, if the last renewal is old enough.
@@ -76,9 +76,9 @@ impl Attempt {
     ///
     /// Errors: `Path`.
     pub fn publish(self, plan: &Plan, share: Share, made: impl Serialize) -> Result<bool> {
-        let said = Said { plan: plan.name.clone(), share: share.to_string(), made };
+        let said = Document { plan: plan.name.clone(), share: share.to_string(), made };
         let text = serde_json::to_vec(&said).map_err(|e| Error::State(e.to_string()))?;
-        let folder = self.hidden.path().join(SHARE);
+        let folder = self.folder();
         write_whole(&folder.join(SAID), &[&text])?;
         settle_absent(&folder, &self.done)
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::files::read_text;
+use gristmill_engine::store::place::{is_local, resolved};
 use gristmill_engine::store::publish::{put_absent, remove_at_once, withdraw, write_whole};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::de::DeserializeOwned;
@@ -21,9 +22,6 @@ const PLAN: &str = "plan.json";
 /// The file of a share with the report of its job.
 pub(super) const SAID: &str = "share.json";
 
-/// The folder of a share with the pack that it made, if it made one.
-pub const PACK: &str = "pack";
-
 /// The ending of the file that says why a share failed, after the name of the share.
 pub(super) const FAILED: &str = ".failed.json";
 
@@ -38,7 +36,7 @@ const MOST: u64 = 256 << 20;
 
 /// The document of a share.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Said<T> {
+pub(super) struct Document<T> {
     /// The name of the plan.
     pub(super) plan: String,
     /// The share, as `17/400`.
@@ -57,6 +55,19 @@ pub(super) struct Failed {
 #[derive(Debug, Serialize, Deserialize)]
 struct Noted {
     xxh3_128: String,
+}
+
+/// An output beside which shares can be made: a path of this machine.
+///
+/// Errors: `Config` in `output` for an output in a bucket.
+pub fn place(output: &Path) -> Result<PathBuf> {
+    let resolved = resolved(output)?;
+    if is_local(&resolved) {
+        return Ok(resolved.into_owned());
+    }
+    let text = "shares lie beside the output in a folder that all machines reach, such as a network disk, and not in a bucket; \
+                take such a folder, and copy the output to the bucket after the commit";
+    Err(Error::config("output", format!("{}: {text}", output.display())))
 }
 
 /// The folder of the shares of one output.
@@ -150,9 +161,9 @@ impl Folder {
     /// Errors: `Path`; `Format` of kind `Corrupt` for a document that is damaged or of another plan.
     pub fn done<T: DeserializeOwned>(&self, plan: &Plan, share: Share) -> Result<Option<T>> {
         let path = self.of(plan, share).join(SAID);
-        let Some(said) = read::<Said<T>>(&path)? else { return Ok(None) };
+        let Some(said) = read::<Document<T>>(&path)? else { return Ok(None) };
         if said.plan != plan.name || said.share != share.to_string() {
-            let Said { plan: theirs, share: other, .. } = said;
+            let Document { plan: theirs, share: other, .. } = said;
             let text = format!("share {other} of plan {theirs}, expected {share} of {}; remove its folder", plan.name);
             return Err(corrupt(&path, text));
         }

@@ -6,11 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::store::place::writable;
 use serde::Serialize;
 
 use super::attempt::{alive, share_of};
-use super::folder::{FAILED, Failed, Folder, SAID, read};
+use super::folder::{FAILED, Failed, Folder, SAID, place, read};
 use super::plan::Plan;
 use super::share::Share;
 
@@ -62,9 +61,9 @@ pub struct Shares {
 
 /// The states of the shares of `output`.
 ///
-/// Errors: `Config` in `output` if it has no shares; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
+/// Errors: `Config` in `output` if it has no shares, or lies in a bucket; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
 pub fn shares(output: &Path) -> Result<Shares> {
-    let folder = Folder::beside(&writable(output, "output")?)?;
+    let folder = Folder::beside(&place(output)?)?;
     let Some(plan) = folder.plan()? else {
         let shown = folder.path().display();
         let text = format!("there are no shares in {shown}; `gristmill pack IN OUT --share 1/N` makes the first");

@@ -1,14 +1,18 @@
 //! The inputs of a job -> shares, and the folder `OUT.shares` in which processes on any number of machines put their shares until
-//! one commit joins them. Knows no job, needs no lock between machines, and decides nothing by a clock.
+//! one commit joins them. Knows no job but by its trait, needs no lock between machines, and decides nothing by a clock.
 
 mod attempt;
 mod folder;
+mod job;
 mod look;
 mod plan;
 mod share;
+mod whole;
 
 pub use attempt::Attempt;
-pub use folder::{Folder, PACK};
+pub use folder::{Folder, place};
+pub use job::{Job, Outcome, Said, Shared, make};
 pub use look::{Shares, State, Status, shares};
-pub use plan::{Plan, Unit, cut};
+pub use plan::{Plan, Unit};
 pub use share::Share;
+pub use whole::{CommitOptions, Joining, Whole};

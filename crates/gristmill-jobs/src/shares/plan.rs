@@ -14,10 +14,12 @@ use super::share::Share;
 /// An input that is never cut: a file, or files that make one data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Path below the input, with `/`.
+    /// Path below the input, with `/`; of several files whatever tells them from others.
     pub name: String,
     /// Its length.
     pub bytes: u64,
+    /// How many inputs it counts as.
+    pub inputs: u64,
 }
 
 impl Unit {
@@ -29,7 +31,7 @@ impl Unit {
 
 /// The units of a share. The shares of a job follow each other and have each unit once. The bytes of a share differ from an even
 /// part by at most the largest unit.
-pub fn cut(units: &[Unit], share: Share) -> Range<usize> {
+pub(super) fn cut(units: &[Unit], share: Share) -> Range<usize> {
     let total: u128 = units.iter().map(Unit::weight).sum();
     let (of, number) = (u128::from(share.of()), u128::from(share.number() - 1));
     let (mut before, mut range) = (0, 0..0);
@@ -49,7 +51,7 @@ pub fn cut(units: &[Unit], share: Share) -> Range<usize> {
 pub struct Plan {
     /// XXH3-64 of the fields below, as 16 hexadecimal digits.
     pub name: String,
-    /// The job: `pack`.
+    /// The job, such as `pack`.
     pub job: String,
     /// Name and version of the program.
     pub writer: String,
@@ -80,7 +82,7 @@ impl Plan {
             writer: WRITER.to_owned(),
             shares,
             options,
-            inputs: units.len() as u64,
+            inputs: units.iter().map(|unit| unit.inputs).sum(),
             bytes: units.iter().fold(0, |sum, unit| sum.saturating_add(unit.bytes)),
             inputs_xxh3_128: format!("{:032x}", hash.digest128()),
         };
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     fn units(sizes: impl IntoIterator<Item = u64>) -> Vec<Unit> {
-        sizes.into_iter().enumerate().map(|(i, bytes)| Unit { name: format!("g{i}"), bytes }).collect()
+        sizes.into_iter().enumerate().map(|(i, bytes)| Unit { name: format!("g{i}"), bytes, inputs: 1 }).collect()
     }
 
     fn all(units: &[Unit], of: u32) -> Vec<Range<usize>> {

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::Error;
+use gristmill_jobs::commit::{Made, commit};
 use gristmill_jobs::generate::{G2048Generator, G2048Options};
-use gristmill_jobs::pack::{CommitOptions, Existing, OnError, PackOptions, Packed, commit, pack};
-use gristmill_jobs::shares::{Share, State, shares};
+use gristmill_jobs::pack::{Existing, OnError, PackOptions, Packed, pack};
+use gristmill_jobs::shares::{CommitOptions, Share, State, shares};
 
 use crate::fixture::input;
 
@@ -29,7 +30,9 @@ fn share(options: &PackOptions, number: u32, of: u32) -> gristmill_engine::Resul
 }
 
 fn committed(output: &Path) -> gristmill_engine::Result<Packed> {
-    commit(&CommitOptions { output: output.to_owned(), ..CommitOptions::default() }, &mut |_| {})
+    let options = CommitOptions { output: output.to_owned(), ..CommitOptions::default() };
+    let Made::Pack(packed) = commit(&options, &mut |_| {})?.made;
+    Ok(*packed)
 }
 
 /// Packs in one go and by shares in another order, and compares every byte.
@@ -46,7 +49,14 @@ fn same(input: &Path, change: impl Fn(&mut PackOptions)) -> Packed {
         for number in (1..=count).map(|i| (i * 7) % count + 1) {
             let made = share(&options, number, count).unwrap();
             assert!(!made.share.unwrap().there);
+            assert_eq!(made.layout, expected.layout);
         }
+        let looked = commit(
+            &CommitOptions { output: options.output.clone(), dry_run: true, ..CommitOptions::default() },
+            &mut |_| {},
+        );
+        let Made::Pack(looked) = looked.unwrap().made;
+        assert_eq!((looked.layout, looked.rows, looked.dry_run), (expected.layout, expected.rows, true));
         let done = shares(&options.output).unwrap();
         assert_eq!((done.done, done.missing, done.failed, done.running), (count, 0, 0, 0));
         let done = committed(&options.output).unwrap();
@@ -131,6 +141,22 @@ fn a_share_is_made_once_and_only_by_its_plan() {
     assert!(twice.contains("committed already"), "{twice}");
     let late = share(&options, 1, 3).unwrap_err().to_string();
     assert!(late.contains("there is a pack already"), "{late}");
+}
+
+#[test]
+fn an_output_in_a_bucket_has_no_shares() {
+    let games = input();
+    let output = Path::new("s3://games/june");
+    let refusals = [
+        share(&PackOptions::new(games.path(), output), 1, 2).unwrap_err(),
+        share(&PackOptions { dry_run: true, ..PackOptions::new(games.path(), output) }, 1, 2).unwrap_err(),
+        shares(output).unwrap_err(),
+        committed(output).unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert!(matches!(&refusal, Error::Config { field, .. } if field.as_deref() == Some("output")), "{refusal}");
+        assert!(refusal.to_string().contains("a folder that all machines reach"), "{refusal}");
+    }
 }
 
 /// Some game of a folder.

@@ -35,7 +35,7 @@ use crate::shares::Unit;
 use crate::work::Opened;
 
 /// The name of this form in what [`Packed`](crate::pack::Packed) says.
-pub(super) const LABEL: &str = "demonstration chunks";
+pub(in super::super) const LABEL: &str = "demonstration chunks";
 
 /// The demonstrations below a folder.
 pub(in super::super) struct Demos {
@@ -135,7 +135,7 @@ impl Demos {
             }
             Place::Packed(closed) => Ok(closed.bytes()),
         };
-        self.sets.iter().map(|set| Ok(Unit { name: set.name.clone(), bytes: bytes(&set.place)? })).collect()
+        self.sets.iter().map(|set| Ok(Unit { name: set.name.clone(), bytes: bytes(&set.place)?, inputs: 1 })).collect()
     }
 
     /// Some of its data sets, and what was left out of all of them.

@@ -28,7 +28,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use super::begin::{self, Layout, Making, Start};
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use assemble::{Assembly, Rules, Standing};
-pub(super) use demos::Demos;
+pub(super) use demos::{Demos, LABEL};
 pub(super) use games::Games;
 
 /// The default number of frames in a chunk file: some 300 MB.

@@ -1,0 +1,72 @@
+//! The shares of an output -> that output, by the job whose shares they are: a row for each job. Removes the shares once the output
+//! is whole, and nothing before.
+
+use std::path::Path;
+
+use gristmill_engine::error::{Error, Result};
+use serde::Serialize;
+
+use crate::pack::{self, Packed};
+use crate::shares::{CommitOptions, Folder, Joining, Whole, place, shares};
+
+/// What came of a commit.
+#[derive(Debug)]
+pub struct Committed {
+    /// The job whose shares they were, such as `pack`.
+    pub job: &'static str,
+    /// What it made.
+    pub made: Made,
+}
+
+/// What a job made of its shares: as one process would report it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Made {
+    /// A pack.
+    Pack(Box<Packed>),
+}
+
+/// A job whose shares can be committed.
+struct Row {
+    /// As plans have it.
+    job: &'static str,
+    /// Whether its output is there.
+    is_there: fn(&Path) -> Result<bool>,
+    /// Makes the output of all shares.
+    commit: fn(&Whole, &mut dyn FnMut(Joining)) -> Result<Made>,
+}
+
+/// All of them.
+const ROWS: [Row; 1] = [Row {
+    job: pack::JOB,
+    is_there: pack::is_there,
+    commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
+}];
+
+/// Makes the output of all shares beside it, and removes them. It calls `progress` now and then.
+///
+/// Errors: `Config` in `output` where there are no shares, where shares are missing, which it names, where another version made them,
+/// for an output in a bucket, or that is there; `Path` of kind `ResourceBusy` where another process commits them now; `Format` for
+/// damaged shares; those of the job. After an error the shares are all there, unless another process committed them.
+pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Joining)) -> Result<Committed> {
+    let Some(whole) = Whole::open(options)? else {
+        let output = place(&options.output)?;
+        for row in &ROWS {
+            if (row.is_there)(&output)? {
+                // What a commit was about to remove.
+                Folder::beside(&output)?.remove()?;
+                return Err(Whole::already(&output));
+            }
+        }
+        return shares(&output).and(Err(Error::Stopped));
+    };
+    let Some(row) = ROWS.iter().find(|row| row.job == whole.plan.job) else {
+        let (shown, job) = (whole.folder.path().display(), whole.plan.job.escape_debug());
+        return Err(Error::config("output", format!("{shown}: these are shares of `{job}`, which is no job here")));
+    };
+    let made = (row.commit)(&whole, progress)?;
+    if !whole.options.dry_run {
+        whole.folder.remove()?;
+    }
+    Ok(Committed { job: row.job, made })
+}
