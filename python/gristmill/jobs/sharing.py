@@ -13,7 +13,6 @@ from gristmill.config import Path, to_json
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
 
-
 #: What the shares of each job become, by what the engine says of it.
 _MADE: dict[str, Callable[[dict[str, Any]], Packed]] = {"pack": done}
 

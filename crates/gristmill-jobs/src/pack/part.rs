@@ -84,7 +84,9 @@ struct Packing<'a> {
 impl Job for Packing<'_> {
     type Said = Said;
 
-    const NAME: &'static str = JOB;
+    fn name(&self) -> &'static str {
+        JOB
+    }
 
     fn input(&self) -> &Path {
         &self.options.input

@@ -22,7 +22,7 @@ pub trait Job: Sized {
     type Said: Said;
 
     /// Its name, in plans and in the table of commits.
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
 
     /// Where its inputs are.
     fn input(&self) -> &Path;
@@ -94,7 +94,7 @@ pub fn make<J: Job>(job: J, share: Share, dry_run: bool) -> Result<Outcome<J::Sa
         return Err(Error::config("output", text));
     }
     let folder = Folder::beside(job.output())?;
-    let plan = Plan::new(J::NAME, job.options()?, job.units(), share.of());
+    let plan = Plan::new(job.name(), job.options()?, job.units(), share.of());
     let range = cut(job.units(), share);
     let units = &job.units()[range.clone()];
     let shared = Shared {
