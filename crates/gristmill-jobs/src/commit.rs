@@ -7,6 +7,7 @@ use gristmill_engine::error::{Error, Result};
 use serde::Serialize;
 
 use crate::pack::{self, Packed};
+use crate::rewrite::{self, Rewritten};
 use crate::shares::{CommitOptions, Folder, Joining, Whole, place, shares};
 
 /// What came of a commit.
@@ -24,6 +25,8 @@ pub struct Committed {
 pub enum Made {
     /// A pack.
     Pack(Box<Packed>),
+    /// Games that were written again: rescored, filtered, converted.
+    Games(Box<Rewritten>),
 }
 
 /// A job whose shares can be committed.
@@ -37,11 +40,25 @@ struct Row {
 }
 
 /// All of them.
-const ROWS: [Row; 1] = [Row {
-    job: pack::JOB,
-    is_there: pack::is_there,
-    commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
-}];
+const ROWS: [Row; 4] = [
+    Row {
+        job: pack::JOB,
+        is_there: pack::is_there,
+        commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
+    },
+    games("rescore"),
+    games("filter"),
+    games("convert"),
+];
+
+/// The row of a job that writes games again.
+const fn games(job: &'static str) -> Row {
+    Row {
+        job,
+        is_there: rewrite::is_there,
+        commit: |whole, progress| Ok(Made::Games(Box::new(rewrite::commit(whole, progress)?))),
+    }
+}
 
 /// Makes the output of all shares beside it, and removes them. It calls `progress` now and then.
 ///

@@ -74,6 +74,7 @@ pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fau
         },
         threads: given.threads,
         dry_run: given.dry_run,
+        share: None,
     };
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| {

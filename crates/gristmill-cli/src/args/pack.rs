@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use gristmill_engine::error::Error;
 use gristmill_jobs::shares::Share;
 
+use super::shares::one_of;
 use crate::failure::{Failure, Result};
 
 /// A folder of games -> a pack.
@@ -44,7 +44,7 @@ pub(crate) struct Pack {
     pub(crate) layout: Option<Layout>,
     /// Pack share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which packs some. `gristmill commit OUT`
     /// makes the pack of all; `gristmill shares OUT` lists them.
-    #[arg(long, value_name = "N/OF", value_parser = share, conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
+    #[arg(long, value_name = "N/OF", value_parser = one_of, conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
     pub(crate) share: Option<Share>,
     /// Replace an existing pack, once the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
@@ -226,14 +226,6 @@ impl Pack {
             )),
         }
     }
-}
-
-/// A share by its words; the option is named beside what is wrong with them.
-fn share(words: &str) -> std::result::Result<Share, String> {
-    words.parse().map_err(|e| match e {
-        Error::Config { message, .. } => message,
-        e => e.to_string(),
-    })
 }
 
 /// Forms of rows.

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use gristmill_jobs::shares::Share;
 
 use super::demos::Written;
 use super::river::share;
+use super::shares::one_of;
 
 /// From where to where.
 #[derive(Debug, Args)]
@@ -18,6 +20,10 @@ pub(crate) struct Rewriting {
     /// At most N threads (rows of 2048 and demonstrations take one); never changes a byte [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+    /// Write share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which takes some of the files. `gristmill
+    /// commit OUT` writes OUT of all; `gristmill shares OUT` lists them. Chess games only.
+    #[arg(long, value_name = "N/OF", value_parser = one_of)]
+    pub(crate) share: Option<Share>,
     /// Read and check everything, print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

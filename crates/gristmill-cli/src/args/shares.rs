@@ -3,20 +3,23 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gristmill_engine::error::Error;
+use gristmill_jobs::shares::Share;
 
 /// The shares of a job -> its output.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, or shares are missing, 3 done, but games were left out (--skip-bad \
-makes it 0).\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
+makes it 0); \
+of games that were written again those of their command.\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
 )]
 pub(crate) struct Commit {
-    /// OUT of the shares: the folder of the pack.
+    /// OUT of the shares.
     pub(crate) out: PathBuf,
-    /// Replace an existing pack, once the new one is complete.
+    /// Replace an existing pack, once the new one is complete; refused for other jobs.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Exit with 0, not 3, even if games were left out.
+    /// Exit with 0, not 3, even if games were left out of a pack.
     #[arg(long)]
     pub(crate) skip_bad: bool,
     /// Check that all shares are there, and write nothing.
@@ -31,9 +34,17 @@ pub(crate) struct Commit {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill shares pack\n  gristmill shares pack --json")]
 pub(crate) struct Shares {
-    /// OUT of the shares: the folder of the pack.
+    /// OUT of the shares.
     pub(crate) out: PathBuf,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A share by its words; the option is named beside what is wrong with them.
+pub(super) fn one_of(words: &str) -> Result<Share, String> {
+    words.parse().map_err(|e| match e {
+        Error::Config { message, .. } => message,
+        e => e.to_string(),
+    })
 }

@@ -4,6 +4,7 @@ use gristmill_jobs::commit::{Made, commit};
 use gristmill_jobs::pack::Packed;
 use gristmill_jobs::shares::CommitOptions;
 
+use super::rewrite;
 use crate::args::shares::Commit;
 use crate::failure::{Failure, Result};
 use crate::report::{self, packing};
@@ -25,6 +26,7 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
     }
     match made?.made {
         Made::Pack(packed) => self::packed(args, &packed),
+        Made::Games(done) => rewrite::committed(args.json, &done),
     }
 }
 

@@ -22,6 +22,7 @@ const GAMES_PER_TAR: u32 = 1000;
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
     if let Some(words) = notation::asked(args) {
+        whole(args, "becomes one text")?;
         return notation::run(args, words);
     }
     let kind = match Kind::of(&args.rewriting.path, &args.rewriting.out)? {
@@ -30,8 +31,25 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     };
     match kind {
         Kind::Games => chess(args),
-        Kind::Rows => g2048(args),
-        Kind::Demonstrations => demonstrations(args),
+        Kind::Rows => {
+            whole(args, "holds rows of 2048, which are put in order together")?;
+            g2048(args)
+        }
+        Kind::Demonstrations => {
+            whole(args, "holds demonstrations, which become one data set")?;
+            demonstrations(args)
+        }
+    }
+}
+
+/// Refuses a share of what does not become a file for each of its files.
+fn whole(args: &Convert, why: &str) -> Result<()> {
+    match args.rewriting.share {
+        None => Ok(()),
+        Some(_) => {
+            let path = args.rewriting.path.display();
+            Err(Failure::Usage(format!("--share: shares are of records of chess games; {path} {why}")))
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use gristmill_jobs::pack::{self, Existing, PackOptions};
 use gristmill_jobs::recover::RecoverOptions;
 
 use super::delivery::deliver;
+use super::shares::AGAIN_OF_SHARE;
 use crate::args::pack::{Layout, OnError, Pack};
 use crate::failure::{Failure, Result};
 use crate::report::{self, packing};
@@ -63,9 +64,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     }
     let output = &*options.output;
     let mut packed = packed.map_err(|e| match e {
-        Error::Stopped if args.share.is_some() => {
-            Failure::stopped("nothing of the share is left, and the same command makes it")
-        }
+        Error::Stopped if args.share.is_some() => Failure::stopped(AGAIN_OF_SHARE),
         e if args.share.is_some() => e.into(),
         Error::Stopped => Failure::stopped(left(output, "")),
         Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_engine::Error;
 use gristmill_jobs::delivery::{Delivery, Earlier};
-use gristmill_jobs::rewrite::{Container, Rewrite, RewriteOptions, rewrite};
+use gristmill_jobs::rewrite::{Container, Rewrite, RewriteOptions, Rewritten, rewrite};
 
 use super::delivery::deliver;
+use super::shares::AGAIN_OF_SHARE;
 use crate::args::rewrite::Rewriting;
 use crate::failure::{Failure, Result};
 use crate::report::{self, rewriting};
@@ -19,7 +21,11 @@ const AGAIN: &str = "the same command resumes from here";
 ///
 /// Unreadable games give exit code 1 after the summary: the output lacks them.
 pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
-    let delivery = Delivery::to(&words.out, Earlier::Resumed, words.dry_run)?;
+    let delivery = match words.share {
+        // A folder that all machines reach; what is elsewhere is refused by the job.
+        Some(_) => Delivery::Here(words.out.clone()),
+        None => Delivery::to(&words.out, Earlier::Resumed, words.dry_run)?,
+    };
     let folder = delivery.folder();
     let local = |out: &PathBuf| out.strip_prefix(&words.out).map_or_else(|_| out.clone(), |rest| folder.join(rest));
     let options = RewriteOptions {
@@ -28,6 +34,7 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
         container,
         threads: words.threads.map(usize::from),
         dry_run: words.dry_run,
+        share: words.share,
     };
     let stop = stopping::flag()?;
     let mut progress = None;
@@ -38,15 +45,19 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
     if let Some(progress) = progress {
         progress.end();
     }
-    let done = done?;
+    let done = done.map_err(|e| match e {
+        Error::Stopped if words.share.is_some() => Failure::stopped(AGAIN_OF_SHARE),
+        e => e.into(),
+    })?;
+    if done.share.is_some() {
+        // What its games lack is a matter of the commit.
+        let told = rewriting::Told { out: std::slice::from_ref(&done.folder), done: &done };
+        return Ok(report::either(words.json, &told, |_| rewriting::shared(&done))?);
+    }
     if !done.interrupted {
         deliver(delivery, &stop, words.json, AGAIN)?;
     }
-    if words.json {
-        report::json(&rewriting::Told { out: &outs, done: &done })?;
-    } else {
-        report::text_out(&rewriting::text(&outs, &done))?;
-    }
+    told(words.json, &outs, &done)?;
     if done.interrupted {
         return Err(Failure::stopped(AGAIN));
     }
@@ -54,4 +65,15 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
         return Err(Failure::Failed(format!("no chess games in {}", options.path.display())));
     }
     if done.done.damaged.is_empty() { Ok(()) } else { Err(Failure::Faults) }
+}
+
+/// Prints the summary.
+fn told(json: bool, outs: &[PathBuf], done: &Rewritten) -> Result<()> {
+    Ok(report::either(json, &rewriting::Told { out: outs, done }, |told| rewriting::text(told.out, told.done))?)
+}
+
+/// Says what came of a commit, with the exit code of the command whose shares they are.
+pub(super) fn committed(json: bool, done: &Rewritten) -> Result<()> {
+    told(json, std::slice::from_ref(&done.folder), done)?;
+    if done.done.damaged.is_empty() || done.dry_run { Ok(()) } else { Err(Failure::Faults) }
 }

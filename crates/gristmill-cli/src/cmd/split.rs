@@ -11,6 +11,11 @@ use crate::args::rewrite::{By, Split};
 use crate::failure::{Failure, Result};
 
 pub(crate) fn run(args: &Split) -> Result<()> {
+    if args.rewriting.share.is_some() {
+        return Err(Failure::Usage(
+            "--share: shares are of jobs that write one folder, and a split writes several".to_owned(),
+        ));
+    }
     let mut outs = Vec::new();
     for (name, _) in &args.into {
         let mut parts = Path::new(name).components();

@@ -6,8 +6,9 @@ use gristmill_format::error::plain;
 use gristmill_jobs::checksum::Checksummed;
 use gristmill_jobs::merge::Merged;
 use gristmill_jobs::pack::Packed;
-use gristmill_jobs::shares::Shared;
 use gristmill_jobs::values::Valued;
+
+use super::shares;
 
 /// Lines about single games, at most; the manifest has them all.
 const LINES: usize = 20;
@@ -57,23 +58,11 @@ fn left_out_lines(out: &mut String, packed: &Packed) {
 
 /// The text of a share.
 pub(crate) fn shared(packed: &Packed) -> String {
-    let Some(Shared { share, plan, inputs, bytes, there }) = &packed.share else { return self::packed(packed) };
+    let Some(share) = &packed.share else { return self::packed(packed) };
     let mut out = String::new();
     left_out_lines(&mut out, packed);
     let Packed { pack, rows, runs, .. } = packed;
-    let _ = match (packed.dry_run, there) {
-        (true, _) => {
-            write!(out, "share {share} of plan {plan} would be made of {inputs} inputs, {bytes} bytes: {pack}")
-        }
-        (_, true) => write!(
-            out,
-            "share {share} of plan {plan} is done already, nothing was written: {rows} rows of {runs} games in {pack}"
-        ),
-        _ => write!(
-            out,
-            "share {share} of plan {plan} holds {rows} rows of {runs} games, of {inputs} inputs, {bytes} bytes: {pack}"
-        ),
-    };
+    out += &shares::made(share, packed.dry_run, &format!("{rows} rows of {runs} games"), pack);
     let count = packed.skipped.len();
     if count > 0 {
         let _ = write!(out, "; {count} left out, as the commit says again");

@@ -8,6 +8,8 @@ use gristmill_engine::tablebase::Syzygy;
 use gristmill_jobs::rewrite::Rewritten;
 use serde::Serialize;
 
+use super::shares;
+
 /// The summary as JSON: where it went, and the numbers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Told<'a> {
@@ -63,6 +65,15 @@ pub(crate) fn text(outs: &[PathBuf], all: &Rewritten) -> String {
         }
     };
     out
+}
+
+/// The text of a share.
+pub(crate) fn shared(all: &Rewritten) -> String {
+    let (done, folder) = (&all.done, all.folder.display().to_string());
+    let holds = format!("{} files, {} of {} games", done.files_out, done.kept + done.changed, done.chunks);
+    let mut out = String::new();
+    all.faults.iter().for_each(|fault| _ = writeln!(out, "unreadable: {fault}"));
+    out + &all.share.as_ref().map_or_else(String::new, |share| shares::made(share, all.dry_run, &holds, &folder))
 }
 
 /// What the tables are, and which of them are damaged.

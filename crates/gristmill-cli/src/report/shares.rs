@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_jobs::shares::{Shares, State, Status};
+use gristmill_jobs::shares::{Shared, Shares, State, Status};
 
 /// Lines, at most; JSON has all shares.
 const LINES: usize = 40;
@@ -35,6 +35,18 @@ pub(crate) fn text(all: &Shares) -> String {
         };
     }
     out
+}
+
+/// The text of a share that was made, or would be: what it holds, and where.
+pub(crate) fn made(shared: &Shared, dry_run: bool, holds: &str, folder: &str) -> String {
+    let Shared { share, plan, inputs, bytes, there } = shared;
+    match (dry_run, there) {
+        (true, _) => format!("share {share} of plan {plan} would be made of {inputs} inputs, {bytes} bytes: {folder}"),
+        (_, true) => {
+            format!("share {share} of plan {plan} is done already, nothing was written: {holds} in {folder}")
+        }
+        _ => format!("share {share} of plan {plan} holds {holds}, of {inputs} inputs, {bytes} bytes: {folder}"),
+    }
 }
 
 /// Whether two shares are said in one line.

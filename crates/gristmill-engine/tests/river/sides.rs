@@ -46,6 +46,7 @@ fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill
         container: Container::Same,
         threads: Some(1),
         dry_run: false,
+        share: None,
     };
     let split = Split::new(SIDES.map(|(_, weight)| weight).to_vec(), by, None).unwrap();
     rewrite(std::sync::Arc::new(split), &options, &Default::default(), &mut |_| {})
@@ -106,6 +107,7 @@ fn folds_part_what_is_not_tested_loose_and_packed() {
             container: Container::Same,
             threads: Some(1),
             dry_run: false,
+            share: None,
         };
         let weights = SIDES.map(|(_, weight)| weight).to_vec();
         let split = Split::new(weights, By::Name, Some(Fold { of: 3, number: fold })).unwrap();

@@ -12,6 +12,7 @@ use gristmill_engine::row_files;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::publish::{Touched, withdraw};
+use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -36,6 +37,26 @@ enum Event {
     From { writer: String, lineage: Vec<Vec<Step>> },
     /// One target is written, or has nothing to hold; `sources` is a hash of names, sizes and times of change.
     Done { target: String, sources: u64, done: Done },
+}
+
+/// What a run does, and what its input is known to come from: what a ledger begins with.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Head {
+    /// What it does.
+    pub(super) settings: serde_json::Value,
+    /// Its input.
+    pub(super) path: String,
+    /// What the games are put in.
+    pub(super) container: String,
+    /// How the input came to be, where that is known.
+    pub(super) lineage: Vec<Vec<Step>>,
+}
+
+/// A target that is written, as a ledger has it.
+pub(super) struct Noted {
+    pub(super) target: String,
+    pub(super) sources: u64,
+    pub(super) done: Done,
 }
 
 /// The ledger of a run; none in a dry run.
@@ -67,16 +88,25 @@ impl Ledger {
             }
             return Ok(Ledger::default());
         }
-        let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
-        for out in &options.outs {
-            fs::create_dir_all(out).map_err(|e| Error::path(out, &e))?;
-        }
-        let begun = Event::Begun {
+        let head = Head {
             settings,
             path: place(&options.path),
             container: format!("{:?}", options.container),
-            outs: options.outs.iter().map(|out| place(out)).collect(),
+            lineage: left_in(&options.path).into_iter().collect(),
         };
+        Ledger::begin(head, &options.outs)
+    }
+
+    /// Opens or starts the ledger of the run that `head` says, in these folders.
+    ///
+    /// Errors: as [`Ledger::open`].
+    pub(super) fn begin(head: Head, outs: &[PathBuf]) -> Result<Self> {
+        let Some(first) = outs.first() else { return Ok(Ledger::default()) };
+        for out in outs {
+            fs::create_dir_all(out).map_err(|e| Error::path(out, &e))?;
+        }
+        let Head { settings, path, container, lineage } = head;
+        let begun = Event::Begun { settings, path, container, outs: outs.iter().map(|out| place(out)).collect() };
         let path = first.join(NAME);
         let failed = |e: std::io::Error| Error::path(&path, &e);
         let earlier = if path.exists() { Journal::read::<Event>(&path).map_err(failed)? } else { Vec::new() };
@@ -96,12 +126,11 @@ impl Ledger {
                 return Err(Error::config("out", text));
             }
             None => {
-                options.outs.iter().try_for_each(|out| empty(out))?;
+                outs.iter().try_for_each(|out| empty(out))?;
                 // A first line that was torn says nothing.
                 withdraw(&path)?;
                 let mut journal = Journal::opened(&path, Opening::New).map_err(failed)?;
-                let from = left_in(&options.path);
-                let from = Event::From { writer: WRITER.to_owned(), lineage: from.into_iter().collect() };
+                let from = Event::From { writer: WRITER.to_owned(), lineage };
                 journal.append(&[begun, from]).map_err(failed)?;
                 journal
             }
@@ -111,6 +140,11 @@ impl Ledger {
             Event::Begun { .. } | Event::From { .. } => None,
         });
         Ok(Ledger { known: known.collect(), journal: Some(journal), ..Ledger::default() })
+    }
+
+    /// Whether the ledger has this target already.
+    pub(super) fn has(&self, noted: &Noted) -> bool {
+        self.known.get(&noted.target).is_some_and(|(sources, _)| *sources == noted.sources)
     }
 
     /// What an earlier run did of the unit, unless its sources changed since.
@@ -123,13 +157,21 @@ impl Ledger {
     ///
     /// Errors: `Path`.
     pub(super) fn add(&mut self, finished: &Finished) -> Result<()> {
+        let unit = &finished.unit;
+        let target = unit.target.name().to_owned();
+        self.note(Noted { target, sources: hash(unit), done: finished.done.clone() }, &finished.published)
+    }
+
+    /// Takes note of a target whose files are published.
+    ///
+    /// Errors: `Path`.
+    pub(super) fn note(&mut self, noted: Noted, published: &[PathBuf]) -> Result<()> {
         if self.journal.is_none() {
             return Ok(());
         }
-        finished.published.iter().for_each(|path| self.touched.add(path));
-        let unit = &finished.unit;
-        let (target, done) = (unit.target.name().to_owned(), finished.done.clone());
-        self.waiting.push(Event::Done { target, sources: hash(unit), done });
+        published.iter().for_each(|path| self.touched.add(path));
+        let Noted { target, sources, done } = noted;
+        self.waiting.push(Event::Done { target, sources, done });
         if self.waiting.len() >= TOGETHER { self.commit() } else { Ok(()) }
     }
 
@@ -142,6 +184,42 @@ impl Ledger {
         let path: PathBuf = journal.path().to_owned();
         journal.append(&std::mem::take(&mut self.waiting)).map_err(|e| Error::path(path, &e))
     }
+}
+
+/// Reads the ledger in a folder: what its run does, and what it did.
+///
+/// Errors: `Path` for a ledger that is not there or is damaged; `Format` of kind `Corrupt` for one without a beginning.
+pub(super) fn read(folder: &Path) -> Result<(Head, Vec<Noted>)> {
+    let ledger = folder.join(NAME);
+    let mut events = Journal::read::<Event>(&ledger).map_err(|e| Error::path(&ledger, &e))?.into_iter();
+    let (Some(Event::Begun { settings, path, container, .. }), Some(Event::From { lineage, .. })) =
+        (events.next(), events.next())
+    else {
+        let e = FormatError::new(Kind::Corrupt, "a ledger that does not say what its run does");
+        return Err(e.in_source(ledger.display().to_string()).into());
+    };
+    let noted = events.filter_map(|event| match event {
+        Event::Done { target, sources, done } => Some(Noted { target, sources, done }),
+        Event::Begun { .. } | Event::From { .. } => None,
+    });
+    Ok((Head { settings, path, container, lineage }, noted.collect()))
+}
+
+/// A path as ledgers have it.
+fn place(path: &Path) -> String {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// The command whose settings these are; they have an entry of its name.
+pub(super) fn command(settings: &serde_json::Value) -> &'static str {
+    COMMANDS.into_iter().find(|command| settings.get(command).is_some()).unwrap_or("rewrite")
+}
+
+/// Whether a run wrote into the folder, to its end or not.
+///
+/// Errors: `Path`.
+pub(crate) fn is_there(folder: &Path) -> Result<bool> {
+    Ok(is_file(&folder.join(NAME))?)
 }
 
 /// What an earlier split went by, where that is all in which it is another one.
@@ -186,9 +264,8 @@ fn of_run(folder: &Path) -> Option<Vec<Step>> {
             (frames, chunks) = (frames + done.frames_out, chunks + done.chunks);
         }
     }
-    // Settings have an entry of the command's name.
-    let job = COMMANDS.into_iter().find(|command| settings.get(command).is_some()).unwrap_or("rewrite");
-    let mut step = Step::new(job).with("settings", settings).with("container", container).with("input", path);
+    let mut step =
+        Step::new(command(&settings)).with("settings", settings).with("container", container).with("input", path);
     step.writer = writer;
     step = step.with("games", chunks).with("frames", frames);
     Some(vec![step.made_from(lineage)])
@@ -206,7 +283,7 @@ pub(crate) fn left_in(path: &Path) -> Option<Vec<Step>> {
 }
 
 /// Errors: `Config` when something visible or another ledger is in the folder.
-fn empty(folder: &Path) -> Result<()> {
+pub(super) fn empty(folder: &Path) -> Result<()> {
     let mut entries = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
     match entries.find(|entry| entry.as_ref().map_or(true, |entry| entry.file_name() != NAME)) {
         None => Ok(()),

@@ -2,11 +2,14 @@
 //! Parallel in the middle and ordered at the end: the same input gives the same bytes, however many threads work.
 
 mod filter;
+mod join;
 mod ledger;
 mod line;
+mod part;
 mod pass;
 mod plan;
 mod recast;
+mod rescored;
 mod split;
 mod unit;
 
@@ -27,13 +30,16 @@ pub use filter::Filter;
 pub use pass::Passes;
 pub use plan::Container;
 pub use recast::Recast;
+pub use rescored::rescored;
 pub use split::{By, Split};
 
+pub(crate) use self::join::commit;
 use self::ledger::Ledger;
-pub(crate) use self::ledger::left_in;
+pub(crate) use self::ledger::{is_there, left_in};
 use self::line::Line;
 use self::plan::Plan;
 use self::unit::Writer;
+use crate::shares::{Share, Shared, place};
 
 /// What becomes of a chunk that is not dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,8 +99,10 @@ pub struct RewriteOptions {
     pub container: Container,
     /// Worker threads; the number of cores when absent. Never changes what is written.
     pub threads: Option<usize>,
-    /// Judge everything and write nothing.
+    /// Judge everything and write nothing; of a share, only say what it would be.
     pub dry_run: bool,
+    /// The share that is written, beside the one folder, for a [commit](crate::commit::commit); none for all of it.
+    pub share: Option<Share>,
 }
 
 /// What was done with some chunks.
@@ -170,6 +178,12 @@ pub struct Rewritten {
     pub interrupted: bool,
     /// Whether nothing was written.
     pub dry_run: bool,
+    /// The share that it is of; all numbers are its own then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Shared>,
+    /// The folder of the share, which the commit removes; or the one that a commit wrote.
+    #[serde(skip)]
+    pub folder: PathBuf,
 }
 
 /// Runs `rewrite` over every chunk at `options.path`. It calls `progress` after each file, and now and then within one.
@@ -177,6 +191,8 @@ pub struct Rewritten {
 /// Source files are done in order of name. What they give is written under hidden names, forced to the disk, and
 /// renamed; then the ledger in the first folder says that they are done. After an early end, by `stop` or by a
 /// crash, the same call resumes.
+///
+/// A share is done once, in a folder of its own, and does not resume.
 ///
 /// Errors: `Config` for folders that cannot be used, `Path` for what cannot be read or written, `Format` for what the
 /// rewrite ends on. Damage in the data is counted, not an error.
@@ -186,7 +202,10 @@ pub fn rewrite(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Rewritten),
 ) -> Result<Rewritten> {
-    let outs = options.outs.iter().map(|out| Ok(writable(out, "output")?.into_owned()));
+    let outs = options.outs.iter().map(|out| match options.share {
+        Some(_) => place(out),
+        None => Ok(writable(out, "output")?.into_owned()),
+    });
     let (path, outs) = (resolved(&options.path)?.into_owned(), outs.collect::<Result<_>>()?);
     let options = &RewriteOptions { path, outs, ..options.clone() };
     let plan = Plan::new(&options.path, options.container)?;
@@ -199,6 +218,9 @@ pub fn rewrite(
         };
         return Err(Error::config("path", format!("there are no chess games in {}{advice}", options.path.display())));
     }
+    if let Some(share) = options.share {
+        return part::rewrite(rewrite, (options, plan), share, stop, progress);
+    }
     let mut ledger = Ledger::open(rewrite.settings(), options)?;
     let mut report = Rewritten {
         files: plan.files,
@@ -210,6 +232,23 @@ pub fn rewrite(
     for (kind, n) in &plan.unlisted {
         *report.done.damaged.entry(kind.clone()).or_default() += n;
     }
+    run_units(rewrite, options, &plan, &mut ledger, stop, &mut report, progress)?;
+    if !report.interrupted && !options.dry_run {
+        ledger::tell_others(&options.outs)?;
+    }
+    Ok(report)
+}
+
+/// Does the units of a plan by many threads, and adds them to the report.
+fn run_units(
+    rewrite: Arc<dyn Rewrite>,
+    options: &RewriteOptions,
+    plan: &Plan,
+    ledger: &mut Ledger,
+    stop: &AtomicBool,
+    report: &mut Rewritten,
+    progress: &mut dyn FnMut(&Rewritten),
+) -> Result<()> {
     let threads = options.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let line = Arc::new(Line::new(rewrite, options));
     let scheduler = Scheduler::new();
@@ -218,14 +257,10 @@ pub fn rewrite(
     let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
     scheduler.staff(Lane::Work, threads.clamp(1, 256), &tasks).map_err(failed)?;
     let mut writer = Writer::new(Arc::clone(&line), options, threads);
-    let result = run(&plan, &mut ledger, &mut writer, stop, &mut report, progress);
+    let result = run(plan, ledger, &mut writer, stop, report, progress);
     scheduler.stop();
     writer.abandon();
-    result?;
-    if !report.interrupted && !options.dry_run {
-        ledger::tell_others(&options.outs)?;
-    }
-    Ok(report)
+    result
 }
 
 fn run(

@@ -16,6 +16,7 @@ use gristmill_format::detect::{Format, HEAD, access, detect};
 use gristmill_format::source::Access;
 
 use super::MESSAGES;
+use crate::shares;
 
 /// What the names of files end with of which games come out in tars: packs are made by another job, and text by another.
 const MADE: [&str; 5] = [".chunks", ".pgn", ".pgn.gz", ".pgn.zst", ".pgn.zstd"];
@@ -60,6 +61,18 @@ impl Target {
 pub(super) struct Unit {
     pub(super) sources: Vec<FileStat>,
     pub(super) target: Target,
+}
+
+impl Unit {
+    /// What shares are cut by: its files together, by their names and lengths.
+    pub(super) fn share_of(&self) -> shares::Unit {
+        let names = match &self.sources[..] {
+            [one] => one.name.to_string(),
+            several => several.iter().map(|stat| format!("{}\0{}\0", stat.name, stat.size)).collect(),
+        };
+        let bytes = self.sources.iter().fold(0, |sum: u64, stat| sum.saturating_add(stat.size));
+        shares::Unit { name: names, bytes, inputs: self.sources.len() as u64 }
+    }
 }
 
 /// Everything that is to be done.

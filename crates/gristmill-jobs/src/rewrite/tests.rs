@@ -30,7 +30,7 @@ fn generate(folder: &Path, games: u64, first: u64, games_per_tar: Option<u64>) {
 
 fn options(path: &Path, outs: &[&Path], container: Container) -> RewriteOptions {
     let outs = outs.iter().map(|out| out.to_path_buf()).collect();
-    RewriteOptions { path: path.to_owned(), outs, container, threads: Some(3), dry_run: false }
+    RewriteOptions { path: path.to_owned(), outs, container, threads: Some(3), dry_run: false, share: None }
 }
 
 fn run(what: impl Rewrite + 'static, options: &RewriteOptions) -> gristmill_engine::Result<Rewritten> {

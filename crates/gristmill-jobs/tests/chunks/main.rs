@@ -13,6 +13,7 @@ mod merging;
 mod packing;
 #[path = "../../../gristmill-engine/tests/resumed/mod.rs"]
 mod resumed;
+mod rewriting;
 mod sharing;
 mod siding;
 mod verifying;

@@ -12,7 +12,7 @@ use gristmill_jobs::shares::{CommitOptions, Share, State, shares};
 use crate::fixture::input;
 
 /// Everything below a folder: paths and bytes.
-fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut paths, mut found) = (vec![folder.to_owned()], Vec::new());
     while let Some(path) = paths.pop() {
         if path.is_dir() {
@@ -31,8 +31,10 @@ fn share(options: &PackOptions, number: u32, of: u32) -> gristmill_engine::Resul
 
 fn committed(output: &Path) -> gristmill_engine::Result<Packed> {
     let options = CommitOptions { output: output.to_owned(), ..CommitOptions::default() };
-    let Made::Pack(packed) = commit(&options, &mut |_| {})?.made;
-    Ok(*packed)
+    match commit(&options, &mut |_| {})?.made {
+        Made::Pack(packed) => Ok(*packed),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Packs in one go and by shares in another order, and compares every byte.
@@ -51,11 +53,8 @@ fn same(input: &Path, change: impl Fn(&mut PackOptions)) -> Packed {
             assert!(!made.share.unwrap().there);
             assert_eq!(made.layout, expected.layout);
         }
-        let looked = commit(
-            &CommitOptions { output: options.output.clone(), dry_run: true, ..CommitOptions::default() },
-            &mut |_| {},
-        );
-        let Made::Pack(looked) = looked.unwrap().made;
+        let look = CommitOptions { output: options.output.clone(), dry_run: true, ..CommitOptions::default() };
+        let Made::Pack(looked) = commit(&look, &mut |_| {}).unwrap().made else { panic!("of packs") };
         assert_eq!((looked.layout, looked.rows, looked.dry_run), (expected.layout, expected.rows, true));
         let done = shares(&options.output).unwrap();
         assert_eq!((done.done, done.missing, done.failed, done.running), (count, 0, 0, 0));

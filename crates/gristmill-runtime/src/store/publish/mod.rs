@@ -2,6 +2,7 @@
 //! The one home of writing: all code that writes a file or a folder of files goes through here. Knows no format.
 
 mod absent;
+mod adopted;
 mod folder;
 mod left;
 mod plan;
@@ -16,6 +17,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 pub use absent::{put_absent, remove_at_once, settle_absent};
+pub use adopted::adopt;
 pub use left::{Left, State, left_in};
 pub use staged::{Staged, Touched, withdraw, write_whole};
 pub use staging::{Found, Staging, is_interrupted, is_staged, place_of};

@@ -32,8 +32,7 @@ impl Staged {
 
     fn opened(path: PathBuf, wait: bool) -> Result<Self> {
         let path = writable(&path, "output")?.into_owned();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let hidden = path.with_file_name(format!(".{}.part", name.trim_start_matches('.')));
+        let hidden = hidden(&path);
         let file = alone(&hidden, wait).map_err(|e| Error::path(&path, &e))?;
         Ok(Staged { to: BufWriter::with_capacity(1 << 18, file), hidden, path, whole: false })
     }
@@ -77,6 +76,12 @@ impl Staged {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The name of the file at `path` while it is written.
+pub(super) fn hidden(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{}.part", name.trim_start_matches('.')))
 }
 
 impl Write for Staged {
@@ -149,7 +154,7 @@ fn busy(e: TryLockError) -> io::Error {
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
