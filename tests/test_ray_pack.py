@@ -101,8 +101,8 @@ def test_ray_makes_the_pack_of_one_process(cluster: Any, tmp_path: Path, kind: A
         assert ray.is_initialized()
     assert (done.shares, done.there, done.made, done.output) == (4, 1, 3, str(out))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert done.packed is not None
-    assert done.packed.rows == whole.rows
+    assert done.result is not None
+    assert done.result.rows == whole.rows
     assert done.cpu_seconds > 0
     assert files(out) == files(tmp_path / "whole")
     with pytest.raises(gm.ConfigError, match="its shares were committed"):
@@ -206,7 +206,7 @@ def test_ray_pack_plans_without_a_cluster(tmp_path: Path, games: Path, monkeypat
     monkeypatch.setitem(sys.modules, "ray", None)
     out = tmp_path / "out"
     plan = gristmill.ray.pack(games, out, dry_run=True)
-    assert (plan.shares, plan.there, plan.made, plan.packed, plan.dry_run) == (1, 0, 0, None, True)
+    assert (plan.shares, plan.there, plan.made, plan.result, plan.dry_run) == (1, 0, 0, None, True)
     gm.pack(games, out, share=(2, 3))
     monkeypatch.chdir(tmp_path)
     plan = gristmill.ray.pack("games", "out", dry_run=True)
@@ -249,7 +249,7 @@ def test_shares_that_are_all_there_are_committed_without_a_cluster(
 def test_the_words_of_ray_pack(tmp_path: Path, games: Path) -> None:
     out = tmp_path / "out"
     planned = told("ray", "pack", games, out, "--shares", 3, "--dry-run", "--num-cpus", 0.5)
-    assert (planned["shares"], planned["made"], planned["packed"]) == (3, 0, None)
+    assert (planned["shares"], planned["made"], planned["result"]) == (3, 0, None)
     assert (
         "3 of 3 shares would be made, 0 are there" in run("ray", "pack", games, out, "--shares", 3, "--dry-run").stdout
     )

@@ -60,7 +60,6 @@ from gristmill.jobs.packing import (
     Recovered,
     Recovery,
     Remark,
-    Share,
     Skipped,
     Valued,
     checksum,
@@ -69,6 +68,8 @@ from gristmill.jobs.packing import (
     recover,
     value_rows,
 )
+from gristmill.jobs.rewriting import filter, rescore  # noqa: A004  (as the command is called)
+from gristmill.jobs.shared import Share
 from gristmill.jobs.sharing import Shares, ShareStatus, commit, shares
 from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch
@@ -177,6 +178,7 @@ __all__ = [
     "doctor",
     "envs",
     "errors",
+    "filter",
     "g2048",
     "generate",
     "load_dataset_dict",
@@ -189,6 +191,7 @@ __all__ = [
     "pairs",
     "presets",
     "recover",
+    "rescore",
     "resume",
     "safe_pickle",
     "shares",

@@ -155,6 +155,29 @@ pub(crate) enum Ray {
     /// Pack a folder by tasks of a Ray cluster, one for each share; done by the Python package, which knows the options.
     #[command(after_help = "Examples:\n  gristmill ray pack games pack --shares 400")]
     Pack(Handed),
+    /// Rescore chess games by tasks of a Ray cluster, one for each share; done by the Python package, which knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray rescore games rescored --syzygy tables --shares 400")]
+    Rescore(Handed),
+    /// Keep the chess games that break no rule, by tasks of a Ray cluster, one for each share; done by the Python package, which knows
+    /// the options.
+    #[command(after_help = "Examples:\n  gristmill ray filter games good --shares 400")]
+    Filter(Handed),
+    /// Convert chess games, file by file, by tasks of a Ray cluster, one for each share; done by the Python package, which knows the
+    /// options.
+    #[command(after_help = "Examples:\n  gristmill ray convert games v7 --version 7 --shares 400")]
+    Convert(Handed),
+}
+
+impl Ray {
+    /// The word of the job.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Ray::Pack(_) => "pack",
+            Ray::Rescore(_) => "rescore",
+            Ray::Filter(_) => "filter",
+            Ray::Convert(_) => "convert",
+        }
+    }
 }
 
 /// The words of a command of the Python package: what it shares with the others.

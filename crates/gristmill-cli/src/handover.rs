@@ -22,6 +22,9 @@ pub(crate) const INSTALL: &str = "install-lczero";
 /// The command that writes metadata and a card of a pack.
 pub(crate) const DESCRIBE: &str = "describe";
 
+/// The jobs that Ray makes by shares.
+const ON_RAY: [&str; 4] = ["pack", "rescore", "filter", "convert"];
+
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 
@@ -62,7 +65,7 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
     }
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
-        [verb, job, ..] if verb == "ray" && job == "pack" => true,
+        [verb, job, ..] if verb == "ray" && ON_RAY.iter().any(|known| job == *known) => true,
         [verb, ..] if verb == INSTALL || verb == DESCRIBE => true,
         [verb, rest @ ..] if verb == "convert" => {
             let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);

@@ -15,7 +15,7 @@ use clap::error::ErrorKind;
 
 use args::manner::{self, Shared};
 use args::tokenizer::Tokenizer;
-use args::{Command, Generate, Ray};
+use args::{Command, Generate};
 use failure::{Failure, Result};
 use gristmill_engine::runtime::pages::Pages;
 
@@ -65,7 +65,7 @@ fn command(command: Command) -> Result<()> {
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Commit(args) => cmd::commit::run(&args),
         Command::Shares(args) => cmd::shares::run(&args),
-        Command::Ray(Ray::Pack(_)) => handover::run(vec!["ray".into(), "pack".into()]).map(drop),
+        Command::Ray(job) => handover::run(vec!["ray".into(), job.name().into()]).map(drop),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Recover(args) => cmd::recover::run(&args),
         Command::Clean(args) => cmd::clean::run(&args),

@@ -1,18 +1,15 @@
-//! Options of a conversion in, what came of it out, as JSON text: rows of 2048, games of chess, also as text, demonstrations.
+//! Options of a conversion in, what came of it out, as JSON text: rows of 2048, games of chess as text, demonstrations.
 //! What lies at a path decides which of them takes it; Ctrl-C ends a job between two blocks, files or trajectories.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use gristmill_format::chess::Version;
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
 use gristmill_jobs::convert::{ConvertOptions, Kind, convert};
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::demos::{self, Choice, SpaceOptions, TaskOptions};
 use gristmill_jobs::notation::{NotationOptions, Words, notation};
-use gristmill_jobs::rewrite::{Container, Recast, RewriteOptions, rewrite};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -43,51 +40,6 @@ pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Faul
     })
 }
 
-/// Options for games of chess, checked in Python.
-#[derive(Deserialize)]
-struct Games {
-    input: PathBuf,
-    output: PathBuf,
-    version: Option<u32>,
-    st_q_theta: Option<f32>,
-    lossy: bool,
-    container: Option<String>,
-    games_per_tar: usize,
-    threads: Option<usize>,
-    dry_run: bool,
-}
-
-/// Converts games of chess.
-#[pyfunction]
-pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
-    let given: Games = parsed(options)?;
-    let mut recast = Recast::new(given.version.and_then(Version::from_number));
-    recast.lossy = given.lossy;
-    recast.theta = given.st_q_theta.unwrap_or(recast.theta);
-    let options = RewriteOptions {
-        path: given.input,
-        outs: Vec::new(),
-        container: match given.container.as_deref() {
-            Some("tar") => Container::Tars(given.games_per_tar),
-            Some(_) => Container::Loose,
-            None => Container::Same,
-        },
-        threads: given.threads,
-        dry_run: given.dry_run,
-        share: None,
-    };
-    let stop = AtomicBool::new(false);
-    watched(py, &stop, |look| {
-        let delivery = Delivery::to(&given.output, Earlier::Resumed, options.dry_run)?;
-        let options = RewriteOptions { outs: vec![delivery.folder()], ..options.clone() };
-        let rewritten = rewrite(Arc::new(recast), &options, &stop, &mut |_| look())?;
-        if !rewritten.interrupted {
-            delivery.deliver(&stop, &mut |_, _| look())?;
-        }
-        Ok(rewritten)
-    })
-}
-
 /// Options for games that become text, checked in Python.
 #[derive(Deserialize)]
 struct Text {
@@ -102,7 +54,7 @@ struct Text {
 #[pyfunction]
 pub(crate) fn tell_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let Text { input: path, output: out, to: words, overwrite, dry_run } = parsed(options)?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::default();
     let options = NotationOptions { path, out, words, overwrite, dry_run, stop: Arc::clone(&stop) };
     watched(py, &stop, |look| notation(&options, &mut |_| look()))
 }
@@ -168,6 +120,7 @@ pub(crate) fn convert_demos(py: Python<'_>, options: &str) -> Result<String, Fau
     watched(py, &options.stop, |look| demos::convert(&options, &mut |_| look()))
 }
 
-fn parsed<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Fault> {
+/// Options from their JSON, which Python checked.
+pub(crate) fn parsed<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Fault> {
     serde_json::from_str(options).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }

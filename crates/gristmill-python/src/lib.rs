@@ -18,6 +18,7 @@ mod pairs;
 mod places;
 mod recorder;
 mod rescore;
+mod rewriting;
 mod selection;
 mod shards;
 mod source;
@@ -50,7 +51,7 @@ mod _gristmill {
         config_to_textproto, config_to_toml, overlay_config, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
-    use crate::converting::{convert_demos, convert_games, convert_rows, convertible, tell_games};
+    use crate::converting::{convert_demos, convert_rows, convertible, tell_games};
     #[pymodule_export]
     use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
@@ -77,6 +78,8 @@ mod _gristmill {
     use crate::recorder::{GameWriter, Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
+    #[pymodule_export]
+    use crate::rewriting::{convert_games, filter_games, rescore_games};
     #[pymodule_export]
     use crate::selection::{Selection, holds_games, open_pack};
     #[pymodule_export]

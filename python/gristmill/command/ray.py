@@ -1,12 +1,14 @@
-"""`ray pack`: a pack whose shares the machines of a Ray cluster make."""
+"""`ray pack` and the like: jobs whose shares the machines of a Ray cluster make."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict
+from typing import Any
 
 from gristmill import ray
 from gristmill.command.options import Told, Verbs, shared, whole
@@ -14,13 +16,14 @@ from gristmill.command.pack import left_out
 from gristmill.command.progress import Progress
 from gristmill.config import PositionSamplingConfig
 from gristmill.errors import ConfigError
+from gristmill.jobs.converting import ConvertedGames
+from gristmill.jobs.packing import Packed
 
-_ABOUT = "Pack a folder by tasks of a Ray cluster, one for each share; the same words make what is missing, and commit."
 _EXAMPLES = """\
 examples:
-  gristmill ray pack games pack
-  gristmill ray pack /net/games /net/pack --address auto --shares 400
-  gristmill ray pack /net/games /net/pack --num-cpus 4 --dry-run
+  gristmill ray {job} {words}
+  gristmill ray {job} {far} --address auto --shares 400
+  gristmill ray {job} {far} --num-cpus 4 --dry-run
 
 IN and the folder of OUT lie where every machine reaches them by the same path. Shares that are done stay beside OUT
 when this is stopped or killed, and the same words make the others; `gristmill shares OUT` lists them. Ray comes with
@@ -28,41 +31,106 @@ pip install gristmill[ray]."""
 
 
 def add_to(verbs: Verbs) -> None:
-    """Adds `ray` with its subcommand."""
+    """Adds `ray` with its subcommands."""
     about = "Run jobs on a Ray cluster."
     parser = verbs.add_parser("ray", help=about, description=about, allow_abbrev=False)
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
-    pack = jobs.add_parser(
-        "pack",
-        help=_ABOUT,
-        description=_ABOUT,
-        epilog=_EXAMPLES,
+    _pack(_job(jobs, "pack", "Pack a folder", ("games pack", "/net/games /net/pack")))
+    _rescore(_job(jobs, "rescore", "Rescore chess games", ("games out --syzygy tables", "/net/games /net/out")))
+    _filter(_job(jobs, "filter", "Keep the chess games that break no rule", ("games good", "/net/games /net/good")))
+    words = ("games v7 --version 7", "/net/games /net/tars --container tar")
+    _convert(_job(jobs, "convert", "Convert chess games, file by file", words))
+
+
+def _job(jobs: Verbs, name: str, does: str, examples: tuple[str, str]) -> Any:
+    """A subcommand with what all of them have."""
+    about = f"{does} by tasks of a Ray cluster, one for each share; the same words make what is missing, and commit."
+    job = jobs.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=_EXAMPLES.format(job=name, words=examples[0], far=examples[1]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    pack.add_argument("source", metavar="IN", help="folder of games or demonstrations of one kind, at any depth")
-    pack.add_argument("out", metavar="OUT", help="folder of the pack, on a disk of all machines and not within IN")
+    job.add_argument("source", metavar="IN", help="folder of games of one kind, at any depth")
+    job.add_argument("out", metavar="OUT", help="folder to write, on a disk of all machines and not within IN")
     says = "shares of IN, even in bytes [default: those that were begun, else one for each 64 MiB]"
-    pack.add_argument("--shares", metavar="N", type=whole(1, 1_000_000), help=says)
+    job.add_argument("--shares", metavar="N", type=whole(1, 1_000_000), help=says)
     says = "processors that Ray reserves for each share: a whole number, or less than 1 [default: 1]"
-    pack.add_argument("--num-cpus", metavar="X", type=float, default=1, help=says)
+    job.add_argument("--num-cpus", metavar="X", type=float, default=1, help=says)
     says = "of the cluster, such as auto or HOST:6379 [default: what ray.init finds, else this machine]"
-    pack.add_argument("--address", metavar="A", help=says)
-    pack.add_argument("--shard-rows", metavar="N", type=whole(1), help="rows in each file")
+    job.add_argument("--address", metavar="A", help=says)
+    job.add_argument("--dry-run", action="store_true", help="print which shares would be made, and make none")
+    shared(job)
+    return job
+
+
+def _pack(job: Any) -> None:
+    job.add_argument("--shard-rows", metavar="N", type=whole(1), help="rows in each file")
     layouts = ("aligned48", "packed46")
-    pack.add_argument("--layout", choices=layouts, help="form of the rows of 2048 [default: aligned48]")
+    job.add_argument("--layout", choices=layouts, help="form of the rows of 2048 [default: aligned48]")
     policies = ("skip", "quarantine", "raise")
-    pack.add_argument(
-        "--on-error", choices=policies, default="skip", help="what to do with a game that cannot be packed"
-    )
-    pack.add_argument("--skip-bad", action="store_true", help="exit with 0, not 3, even if games were left out")
+    says = "what to do with a game that cannot be packed"
+    job.add_argument("--on-error", choices=policies, default="skip", help=says)
+    job.add_argument("--skip-bad", action="store_true", help="exit with 0, not 3, even if games were left out")
     says = (
         'a rule that weighs chess games, such as "diff_focus_q_weight = 6, diff_focus_pol_scale = 2"; may be repeated'
     )
-    pack.add_argument("--weigh", metavar="RULE", type=_rule, action="append", default=[], help=says)
-    pack.add_argument("--dry-run", action="store_true", help="print which shares would be made, and make none")
-    shared(pack)
-    pack.set_defaults(run=_run)
+    job.add_argument("--weigh", metavar="RULE", type=_rule, action="append", default=[], help=says)
+    job.set_defaults(run=_run, make=ray.pack, threaded="workers", own=("shard_rows", "layout", "on_error", "weigh"))
+
+
+def _rescore(job: Any) -> None:
+    say = job.add_argument
+    says = "directories of Syzygy tables, with commas or by giving the option again"
+    say("--syzygy", metavar="DIR", type=_words, action="extend", default=[], help=says)
+    says = "accept missing or damaged tables: positions that need them stay unchanged and are counted"
+    say("--allow-missing-tables", action="store_true", help=says)
+    say("--dist-temp", metavar="T", type=float, default=1.0, help="temperature of the policy")
+    say("--dist-offset", metavar="X", type=float, default=0.0, help="added to each probability before that")
+    says = "probability to share among the moves that win fastest by the tablebase"
+    say("--dtz-boost", metavar="X", type=float, default=0.0, help=says)
+    says = "input format to convert to: 1, 2, 3, 4, 5, 132 or 133 [default: that of the game]"
+    say("--new-input-format", metavar="F", type=whole(0), help=says)
+    says = "loss of value by the move played that makes it a blunder"
+    say("--deblunder-threshold", metavar="Q", type=float, help=says)
+    says = "width around the threshold within which a blunder counts in part"
+    say("--deblunder-width", metavar="Q", type=float, help=says)
+    says = "decay of the short-term values of V7 per ply [default: 0.8333333]"
+    say("--st-q-theta", metavar="X", type=float, default=0.8333333, help=says)
+    says = "directory of games whose policies replace those of the frames that follow the same moves"
+    say("--policies", metavar="DIR", help=says)
+    say("--keep-v6", action="store_true", help="leave V6 records V6, and write older ones as V6")
+    says = "quirks of the lc0 rescorer to reproduce, with commas"
+    say("--compat", metavar="NAMES", type=_words, action="extend", default=[], help=says)
+    names = ("syzygy", "allow_missing_tables", "dist_temp", "dist_offset", "dtz_boost", "new_input_format")
+    more = ("deblunder_threshold", "deblunder_width", "st_q_theta", "policies", "keep_v6", "compat")
+    job.set_defaults(run=_run, make=ray.rescore, own=names + more)
+
+
+def _filter(job: Any) -> None:
+    says = "names of rules, with commas: all, default, or single ones; -NAME takes one away (write --rules=-NAME)"
+    job.add_argument("--rules", metavar="NAMES", default="default", help=says)
+    job.set_defaults(run=_run, make=ray.filter, own=("rules",))
+
+
+def _convert(job: Any) -> None:
+    job.add_argument("--version", type=int, choices=(6, 7), help="version of the records [default: unchanged]")
+    says = "decay per ply of the short-term values that V7 gets [default: 0.8333333]"
+    job.add_argument("--st-q-theta", metavar="X", type=float, help=says)
+    job.add_argument("--lossy", action="store_true", help="drop values of V7 that cannot be computed again")
+    says = "container of the games [default: unchanged]"
+    job.add_argument("--container", choices=("loose", "tar"), help=says)
+    says = "maximum number of games in each new tar [default: 1000]"
+    job.add_argument("--games-per-tar", metavar="N", type=whole(1), default=1000, help=says)
+    names = ("version", "st_q_theta", "lossy", "container", "games_per_tar")
+    job.set_defaults(run=_run, make=ray.convert, own=names)
+
+
+def _words(text: str) -> list[str]:
+    """Names with commas between them."""
+    return text.split(",")
 
 
 def _rule(text: str) -> PositionSamplingConfig:
@@ -78,26 +146,36 @@ def _run(args: argparse.Namespace) -> Told:
         if getattr(args, name):
             says = "does not reach the machines of the cluster; set variables of the environment there"
             raise ConfigError(f"--{name} {says}, such as AWS_ENDPOINT_URL", field=name)
+    make: Callable[..., ray.OnRay[Packed | ConvertedGames]] = args.make
+    own = {name: getattr(args, name) for name in args.own}
+    own[getattr(args, "threaded", "threads")] = args.threads
     # Ray says on stdout which machines it lost.
     with redirect_stdout(sys.stderr), Progress("shares", args.chatty) as progress:
-        done = ray.pack(
+        done = make(
             args.source,
             args.out,
             shares=args.shares,
             num_cpus=args.num_cpus,
             address=args.address,
-            layout=args.layout,
-            shard_rows=args.shard_rows,
-            workers=args.threads,
-            on_error=args.on_error,
-            weigh=args.weigh,
             dry_run=args.dry_run,
             progress=progress,
+            **own,
         )
-    if done.packed is None:
+    if done.result is None:
         left = done.shares - done.there
         return asdict(done), f"{left} of {done.shares} shares would be made, {done.there} are there: {done.output}"
-    lines = left_out(args, done.packed)
-    lines.append(f"{done.output} holds {done.packed.runs} games of {done.packed.rows} rows, of {done.shares} shares:")
+    lines, what = _said(args, done.result)
+    lines.append(f"{done.output} holds {what}, of {done.shares} shares:")
     lines[-1] += f" {done.made} made now, {done.there} were there"
     return asdict(done), "\n".join(lines)
+
+
+def _said(args: argparse.Namespace, result: Packed | ConvertedGames) -> tuple[list[str], str]:
+    """Lines about what the output lacks, by which the exit code is that of one process; and what it holds."""
+    if isinstance(result, Packed):
+        return left_out(args, result), f"{result.runs} games of {result.rows} rows"
+    if result.damaged:
+        args.code = 1
+    dropped = [f"dropped: {count}: {reason}" for reason, count in result.dropped.items()]
+    lines = [f"unreadable: {fault}" for fault in result.faults] + dropped
+    return lines, f"{result.kept + result.changed} of {result.chunks} games in {result.files_out} files"

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, overload
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
 from gristmill.errors import ConfigError
+from gristmill.jobs import shared
 from gristmill.options.arguments import named
 
 #: What rows of 2048 become.
@@ -26,7 +27,7 @@ _KINDS = {"rows": "rows of 2048", "games": "games of chess", "demonstrations": "
 _OF: dict[str, dict[str, Any]] = {
     "rows": {"join": (), "inner": False, "lossy": False, "defaults": False, "renumber": False, "shard_rows": None},
     "games": {"version": None, "st_q_theta": None, "lossy": False, "container": None, "games_per_tar": 1000}
-    | {"threads": None},
+    | {"threads": None, "share": None},
     "demonstrations": {"config": None, "benchmark": None, "task": None, "magical_preproc": None}
     | {"remove_null_actions": False, "frame_stack": None, "compat": False, "n_traj": None, "sample": False}
     | {"shuffle": False, "seed": None, "max_frames": None, "members": None, "level": None, "n_actions": None}
@@ -57,7 +58,7 @@ class Converted:
 
 @dataclass(frozen=True)
 class ConvertedGames:
-    """What came of games of chess."""
+    """What came of games of chess that were rescored, filtered or converted. Of a share its own numbers."""
 
     #: Files that hold games, and files of the folder that hold none.
     files: int
@@ -82,6 +83,7 @@ class ConvertedGames:
     #: What is damaged, the first few.
     faults: list[str]
     dry_run: bool
+    share: shared.Share | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def convert(
     container: Literal["loose", "tar"] | None = ...,
     games_per_tar: int = ...,
     threads: int | None = ...,
+    share: shared.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -174,6 +177,7 @@ def convert(
     container: Literal["loose", "tar"] | None = ...,
     games_per_tar: int = ...,
     threads: int | None = ...,
+    share: shared.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -184,6 +188,7 @@ def convert(
     container: Literal["loose", "tar"],
     games_per_tar: int = ...,
     threads: int | None = ...,
+    share: shared.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -229,6 +234,7 @@ def convert(
     container: Literal["loose", "tar"] | None = None,
     games_per_tar: int = 1000,
     threads: int | None = None,
+    share: shared.OneOf | None = None,
     config: Path | None = None,
     benchmark: str | None = None,
     task: str | None = None,
@@ -277,6 +283,9 @@ def convert(
         container: a `.gz` for each game, or tars; by default what they are in.
         games_per_tar: games in each new tar, at most.
         threads: of games; one per core by default. They change no byte.
+        share: of records that many machines convert, the share of the files that is converted now, `"17/400"` or
+            `(17, 400)`, counted from 1. It is made beside `output`, once however often this is called; `commit` makes
+            the output of all.
         config: a TOML file with the tables `env_cfg` and `env_data`.
         benchmark: what native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
         task: the task, for the metadata of the shard.
@@ -371,10 +380,18 @@ def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
         _check_whole(options, name, 1)
     if options["games_per_tar"] != _OF["games"]["games_per_tar"] and container != "tar":
         raise ConfigError("`games_per_tar`: goes with container='tar'", field="games_per_tar")
-    result = json.loads(_gristmill.convert_games(json.dumps(options)))
+    if options["share"] is not None:
+        options["share"] = shared.words(options["share"])
+    return done_with_games(_gristmill.convert_games(json.dumps(options)))
+
+
+def done_with_games(text: str) -> ConvertedGames:
+    """What the engine says of games that it wrote again."""
+    result: dict[str, Any] = json.loads(text)
     # An interrupted one raises.
     del result["interrupted"]
-    return ConvertedGames(**result)
+    share = result.pop("share", None)
+    return ConvertedGames(**result, share=share and shared.Share(**share))
 
 
 def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:

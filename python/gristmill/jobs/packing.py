@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,9 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.config import Path, PositionSamplingConfig, to_json
 from gristmill.errors import ConfigError
+from gristmill.jobs import shared
 from gristmill.jobs.converting import convert
+from gristmill.jobs.shared import Share
 from gristmill.options.arguments import named
 from gristmill.packs.games import Games
 from gristmill.records.layout import Layout
@@ -38,17 +39,6 @@ class Remark:
 
     file: str
     detail: str
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share that `pack` made: which, by which plan, how many inputs and bytes; whether it was there already."""
-
-    share: str
-    plan: str
-    inputs: int
-    bytes: int
-    there: bool
 
 
 @dataclass(frozen=True)
@@ -162,7 +152,7 @@ def pack(
     layout: Literal["aligned48", "packed46"] | Layout | npt.DTypeLike | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
-    share: str | tuple[int, int] | None = None,
+    share: shared.OneOf | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
     weigh: Iterable[PositionSamplingConfig] = (),
@@ -223,7 +213,7 @@ def pack(
     form = layout if isinstance(layout, str) else None
     given = {"layout": form, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    options |= {"output": os.fspath(output)} | ({} if share is None else {"share": _share(share)})
+    options |= {"output": os.fspath(output)} | ({} if share is None else {"share": shared.words(share)})
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
     if share is not None and not isinstance(input, str | os.PathLike):
@@ -256,22 +246,6 @@ def pack(
             options["input"] = shards or options["input"]
             result = json.loads(_gristmill.pack_games(to_json(options)))
     return done(result)
-
-
-def _share(share: str | tuple[int, int]) -> str:
-    """A share as the engine reads it.
-
-    Raises:
-        ConfigError: neither a text nor two whole numbers.
-    """
-    if isinstance(share, str):
-        return share
-    try:
-        number, of = (operator.index(one) for one in share)
-    except (TypeError, ValueError):
-        text = f"{share!r}: expected a share and how many there are, such as (17, 400)"
-        raise ConfigError(text, field="share") from None
-    return f"{number}/{of}"
 
 
 def done(result: dict[str, Any]) -> Packed:

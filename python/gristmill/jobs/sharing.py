@@ -10,11 +10,17 @@ from typing import Any, Literal
 
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
+from gristmill.jobs.converting import ConvertedGames, done_with_games
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
 
 #: What the shares of each job become, by what the engine says of it.
-_MADE: dict[str, Callable[[dict[str, Any]], Packed]] = {"pack": done}
+_MADE: dict[str, Callable[[str], Packed | ConvertedGames]] = {
+    "pack": lambda text: done(json.loads(text)),
+    "rescore": done_with_games,
+    "filter": done_with_games,
+    "convert": done_with_games,
+}
 
 
 @dataclass(frozen=True)
@@ -44,26 +50,26 @@ class Shares:
 
 
 @named
-def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> Packed:
-    """Makes the pack of all shares that `pack(..., share=...)` made beside `output`, and removes them.
+def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> Any:
+    """Makes the output of all shares that `pack(..., share=...)` or another job made beside it, and removes them.
 
-    Its bytes are those of the pack that one process makes of the same input.
+    Its bytes are those that one process makes of the same input; what is returned is what the job returns.
 
     Args:
-        output: folder of the pack, as the shares had it.
-        overwrite: replace a pack that is there, once the new one is complete.
+        output: the output, as the shares had it.
+        overwrite: replace a pack that is there, once the new one is complete; of other jobs it is refused.
         dry_run: see whether all shares are there only.
 
     Raises:
-        ConfigError: there are no shares; shares are missing, which are named, or another version made them; or there is
-            a pack already.
+        ConfigError: there are no shares; shares are missing, which are named, or another version made them; or the
+            output is there already.
         FormatError: a share or a plan that is damaged.
         OSError: a file or folder; another process commits them now.
         KeyboardInterrupt: Ctrl-C; the shares are all there.
     """
     options = {"output": os.fspath(output), "overwrite": overwrite, "dry_run": dry_run}
     job, made = _gristmill.commit_shares(to_json(options))
-    return _MADE[job](json.loads(made))
+    return _MADE[job](made)
 
 
 @named
@@ -71,7 +77,7 @@ def shares(output: Path) -> Shares:
     """How the shares of an output stand: done, running, failed and why, missing.
 
     Args:
-        output: folder of the pack, as the shares had it.
+        output: the output, as the shares had it.
 
     Raises:
         ConfigError: there are no shares.

@@ -156,6 +156,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("converting", &["error", "packing"]),
             ("layout", &["array", "error"]),
             ("looking", &["error", "packing"]),
+            ("rewriting", &["converting", "error", "packing"]),
             ("marking", &["array", "error", "packing"]),
             ("pairs", &["array", "error"]),
             ("recorder", &["array", "error"]),

@@ -1,0 +1,39 @@
+"""A share of a job: as callers name it, and what came of it."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gristmill.errors import ConfigError
+
+#: Which share of how many, counted from 1: `"17/400"` or `(17, 400)`.
+OneOf: TypeAlias = str | tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share that a job made: which, by which plan, how many inputs and bytes; whether it was there already."""
+
+    share: str
+    plan: str
+    inputs: int
+    bytes: int
+    there: bool
+
+
+def words(share: OneOf) -> str:
+    """A share as the engine reads it.
+
+    Raises:
+        ConfigError: neither a text nor two whole numbers.
+    """
+    if isinstance(share, str):
+        return share
+    try:
+        number, of = (operator.index(one) for one in share)
+    except (TypeError, ValueError):
+        text = f"{share!r}: expected a share and how many there are, such as (17, 400)"
+        raise ConfigError(text, field="share") from None
+    return f"{number}/{of}"
