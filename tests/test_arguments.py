@@ -16,7 +16,18 @@ import gristmill as gm
 GIVEN = {
     *("Batch", "Array", "Output", "TensorSpec", "ChunkAnchor", "Layout", "Source", "Demos", "Rows", "Games"),
     *("Trajectories", "LineageStep", "Mark", "Duplicate", "Duplicates", "Skipped", "Remark", "Recovery", "Vanished"),
-    *("Checksummed", "Converted", "Merged", "Packed", "Recovered", "Valued", "Made", "Verification", "Rescored"),
+    *(
+        "Checksummed",
+        "Converted",
+        "ConvertedGames",
+        "Merged",
+        "Packed",
+        "Recovered",
+        "Valued",
+        "Made",
+        "Verification",
+        "Rescored",
+    ),
     *("Diagnosis", "OldestNeeded", "Split", "GameSplit", "ThreeWaySplit", "SafePickleError"),
 }
 

@@ -377,7 +377,7 @@ def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
     if theta is not None and not 0.0 <= theta <= 1.0:
         raise ConfigError(f"`st_q_theta`: {theta}; expected 0 to 1", field="st_q_theta")
     for name in ("games_per_tar", "threads"):
-        _check_whole(options, name, 1)
+        check_whole(options, name, 1)
     if options["games_per_tar"] != _OF["games"]["games_per_tar"] and container != "tar":
         raise ConfigError("`games_per_tar`: goes with container='tar'", field="games_per_tar")
     if options["share"] is not None:
@@ -402,7 +402,12 @@ def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:
     return ToldGames(**json.loads(_gristmill.tell_games(json.dumps({**given, "to": to, "overwrite": overwrite}))))
 
 
-def _check_whole(options: Mapping[str, Any], name: str, least: int, most: int = 2**32 - 1) -> None:
+def check_whole(options: Mapping[str, Any], name: str, least: int, most: int = 2**32 - 1) -> None:
+    """Refuses an option that is no whole number within bounds.
+
+    Raises:
+        ConfigError: as said.
+    """
     value = options[name]
     if value is not None and (type(value) is not int or not least <= value <= most):
         raise ConfigError(f"`{name}`: {value!r}; expected a whole number, {least} to {most}", field=name)
@@ -420,9 +425,9 @@ def _demos(options: dict[str, Any], overwrite: bool) -> ConvertedDemos:
         if not isinstance(options[name], str | None):
             raise ConfigError(f"`{name}`: {options[name]!r}; expected a text", field=name)
     for name, least, most in [("frame_stack", 1, 64), ("n_actions", 1, 2**32 - 1), ("level", 0, 22)]:
-        _check_whole(options, name, least, most)
+        check_whole(options, name, least, most)
     for name, least in [("n_traj", 1), ("max_frames", 1), ("seed", 0)]:
-        _check_whole(options, name, least, 2**64 - 1)
+        check_whole(options, name, least, 2**64 - 1)
     for name in ("action_bounds", "obs_bounds"):
         _check_bounds(options, name)
     if options["n_actions"] is not None and options["action_bounds"] is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from gristmill import _gristmill
 from gristmill.config import ChunkRescorerConfig, Path, plain, to_json
 from gristmill.jobs import shared
-from gristmill.jobs.converting import ConvertedGames, done_with_games
+from gristmill.jobs.converting import ConvertedGames, check_whole, done_with_games
 from gristmill.options.arguments import named
 
 
@@ -116,5 +116,6 @@ def filter(  # noqa: A001  (`gristmill.filter`, as the command is called)
 
 def _places(source: Path, output: Path, threads: int | None, share: shared.OneOf | None, dry_run: bool) -> str:
     """From where to where, and how, as the engine reads it."""
+    check_whole({"threads": threads}, "threads", 1)
     places: dict[str, Any] = {"input": os.fspath(source), "output": os.fspath(output), "threads": threads}
     return json.dumps(places | {"share": None if share is None else shared.words(share), "dry_run": dry_run})

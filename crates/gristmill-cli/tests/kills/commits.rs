@@ -1,4 +1,4 @@
-//! Commits of shares that are killed at each call by which they change the disk: run again, each ends with the pack of one process,
+//! Commits of shares that are killed at each call by which they change the disk: run again, each ends with what one process makes,
 //! byte for byte, and leaves nothing beside it.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
@@ -32,6 +32,22 @@ fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Jo
     Job { name, resume: words.clone(), words, before, after, target, inputs }
 }
 
+/// A job that commits the shares of rescored games into an empty folder.
+fn rescored(root: &Path, games: &Path) -> Job {
+    let at = |end: &str| root.join(format!("rescored{end}"));
+    let (before, after, target, kept) = (at("-0"), at("-9"), at(""), at("-made"));
+    // The ledger has the name of its folder: one process writes where the commit will.
+    run(&["rescore", text(games), text(&target), "--threads", "1"]).ok();
+    fs::rename(&target, &after).unwrap();
+    fs::create_dir(&before).unwrap();
+    for share in ["1/3", "2/3", "3/3"] {
+        run(&["rescore", text(games), text(&kept), "--share", share, "--threads", "1"]).ok();
+    }
+    let words = strings(&["commit", text(&target)]);
+    let inputs = vec![(at("-made.shares"), at(".shares"))];
+    Job { name: "rescored", resume: words.clone(), words, before, after, target, inputs }
+}
+
 #[test]
 fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
     let Some(tracer) = tracer() else {
@@ -46,14 +62,18 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
     generate(&chess, "4", &[]);
     let old = root.join("old");
     run(&["pack", "--input", text(&rows), "--output", text(&old), "--shard-rows", "30", "--threads", "1"]).ok();
-    let jobs =
-        [job(&root, "chess", &chess, None), job(&root, "logs", &rows, None), job(&root, "replaced", &rows, Some(&old))];
+    let jobs = [
+        job(&root, "chess", &chess, None),
+        job(&root, "logs", &rows, None),
+        job(&root, "replaced", &rows, Some(&old)),
+        rescored(&root, &chess),
+    ];
     let mut kills = 0;
     for job in &jobs {
         job.prepare();
         let calls = traced(tracer, job, 0);
         let whole = bytes(&job.after);
-        assert!(bytes(&job.target) == whole, "{}: not the pack of one process", job.name);
+        assert!(bytes(&job.target) == whole, "{}: not what one process makes", job.name);
         let mut seen = BTreeSet::new();
         for (i, call) in calls.iter().enumerate() {
             // Files of one kind are one place. What only forces to the disk changes nothing that a kill would show.
@@ -67,7 +87,7 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
             let again = words(&job.words);
             let about = format!("{}, killed at call {}, `{call}`: {}", job.name, i + 1, again.err);
             assert!(again.code == 0 || again.err.contains("they were committed already"), "{about}");
-            assert!(bytes(&job.target) == whole, "{about}: not the pack of one process");
+            assert!(bytes(&job.target) == whole, "{about}: not what one process makes");
             let name = job.target.file_name().unwrap().to_str().unwrap();
             let beside = |entry: &String| entry.trim_start_matches('.').starts_with(&format!("{name}.shares"));
             let left: Vec<String> =
