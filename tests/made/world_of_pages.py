@@ -28,6 +28,7 @@ NOT_RUN = {
     "generate random --env PongNoFrameskip-v4": "needs the extra atari",
     "generate random --config demos.toml": "plays for 250 000 steps, of a configuration of one's own",
     "ray pack": "needs a Ray cluster; test_ray_pack.py does it",
+    "ray rescore": "needs a Ray cluster; test_ray_games.py does it",
     "rescore games rescored": "needs tables",
     "rescore games.tar out": "needs tables",
     "convert /data /data": "stands at the root of the disk",
