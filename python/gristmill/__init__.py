@@ -68,8 +68,8 @@ from gristmill.jobs.packing import (
     recover,
     value_rows,
 )
+from gristmill.jobs.part import Share
 from gristmill.jobs.rewriting import filter, rescore  # noqa: A004  (as the command is called)
-from gristmill.jobs.shared import Share
 from gristmill.jobs.sharing import Shares, ShareStatus, commit, shares
 from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch

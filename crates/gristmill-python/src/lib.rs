@@ -79,7 +79,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
-    use crate::rewriting::{convert_games, filter_games, rescore_games};
+    use crate::rewriting::rewrite_games;
     #[pymodule_export]
     use crate::selection::{Selection, holds_games, open_pack};
     #[pymodule_export]

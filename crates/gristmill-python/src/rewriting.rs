@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gristmill_engine::Error;
 use gristmill_engine::config::ChunkRescorerConfig;
 use gristmill_format::chess::Version;
 use gristmill_format::chess::check::Rules;
@@ -13,65 +14,74 @@ use gristmill_jobs::rewrite::{Container, Filter, Recast, Rewrite, RewriteOptions
 use gristmill_jobs::shares::Share;
 use pyo3::prelude::*;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::converting::parsed;
 use crate::error::Fault;
 use crate::packing::watched;
 
-/// From where to where, and how.
+/// From where to where, how, and what to do: checked in Python.
 #[derive(Deserialize)]
-struct Places {
+struct Given {
     input: PathBuf,
     output: PathBuf,
     threads: Option<usize>,
     share: Option<Share>,
     dry_run: bool,
+    job: Job,
 }
 
-/// Options of a conversion, checked in Python.
+/// What becomes of the games, by the name of the command.
 #[derive(Deserialize)]
-struct Converting {
-    version: Option<u32>,
-    st_q_theta: Option<f32>,
-    lossy: bool,
-    container: Option<String>,
-    games_per_tar: usize,
+#[serde(rename_all = "lowercase")]
+enum Job {
+    /// Better targets, by the settings of the stage.
+    Rescore { config: Box<RawValue>, keep_v6: bool },
+    /// Those that break none of these rules.
+    Filter { rules: Vec<String> },
+    /// Another version, another container.
+    Convert {
+        version: Option<u32>,
+        st_q_theta: Option<f32>,
+        lossy: bool,
+        container: Option<String>,
+        games_per_tar: usize,
+    },
 }
 
-/// Rescores games by the settings of the stage.
-#[pyfunction]
-pub(crate) fn rescore_games(py: Python<'_>, places: &str, config: &str, keep_v6: bool) -> Result<String, Fault> {
-    let passes = py.detach(|| rescored(&ChunkRescorerConfig::from_json(config)?, keep_v6))?.0;
-    write(py, Arc::new(passes), places, Container::Same)
-}
-
-/// Keeps the games that break none of these rules.
-#[pyfunction]
-pub(crate) fn filter_games(py: Python<'_>, places: &str, rules: Vec<String>) -> Result<String, Fault> {
-    let rules = Rules::parse(&rules).map_err(|e| gristmill_engine::Error::config("rules", e.detail().to_owned()))?;
-    write(py, Arc::new(Filter::new(rules)), places, Container::Same)
-}
-
-/// Converts games of chess.
-#[pyfunction]
-pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
-    let given: Converting = parsed(options)?;
-    let mut recast = Recast::new(given.version.and_then(Version::from_number));
-    recast.lossy = given.lossy;
-    recast.theta = given.st_q_theta.unwrap_or(recast.theta);
-    let container = match given.container.as_deref() {
-        Some("tar") => Container::Tars(given.games_per_tar),
-        Some(_) => Container::Loose,
-        None => Container::Same,
-    };
-    write(py, Arc::new(recast), options, container)
+impl Job {
+    fn prepare(self) -> gristmill_engine::Result<(Arc<dyn Rewrite>, Container)> {
+        Ok(match self {
+            Job::Rescore { config, keep_v6 } => {
+                let config = ChunkRescorerConfig::from_json(config.get())?;
+                (Arc::new(rescored(&config, keep_v6)?.0), Container::Same)
+            }
+            Job::Filter { rules } => {
+                let rules = Rules::parse(&rules).map_err(|e| Error::config("rules", e.detail().to_owned()))?;
+                (Arc::new(Filter::new(rules)), Container::Same)
+            }
+            Job::Convert { version, st_q_theta, lossy, container, games_per_tar } => {
+                let mut recast = Recast::new(version.and_then(Version::from_number));
+                recast.lossy = lossy;
+                recast.theta = st_q_theta.unwrap_or(recast.theta);
+                let container = match container.as_deref() {
+                    Some("tar") => Container::Tars(games_per_tar),
+                    Some(_) => Container::Loose,
+                    None => Container::Same,
+                };
+                (Arc::new(recast), container)
+            }
+        })
+    }
 }
 
 /// Writes games again, or a share of them.
-fn write(py: Python<'_>, what: Arc<dyn Rewrite>, places: &str, container: Container) -> Result<String, Fault> {
-    let Places { input, output, threads, share, dry_run } = parsed(places)?;
+#[pyfunction]
+pub(crate) fn rewrite_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let Given { input, output, threads, share, dry_run, job } = parsed(options)?;
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| {
+        let (what, container) = job.prepare()?;
         let delivery = match share {
             // A folder that all machines reach; what is elsewhere is refused by the job.
             Some(_) => Delivery::Here(output),

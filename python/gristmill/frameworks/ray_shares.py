@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from gristmill.config import Path
 from gristmill.errors import ConfigError, GristmillError, SharesError
 from gristmill.jobs import converting, packing, rewriting, sharing
-from gristmill.jobs.shared import Share
+from gristmill.jobs.part import Share
 from gristmill.options.optional import optional
 
 _log = logging.getLogger("gristmill")

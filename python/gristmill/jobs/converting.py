@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, overload
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
 from gristmill.errors import ConfigError
-from gristmill.jobs import shared
+from gristmill.jobs import part
 from gristmill.options.arguments import named
 
 #: What rows of 2048 become.
@@ -83,7 +83,7 @@ class ConvertedGames:
     #: What is damaged, the first few.
     faults: list[str]
     dry_run: bool
-    share: shared.Share | None = None
+    share: part.Share | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def convert(
     container: Literal["loose", "tar"] | None = ...,
     games_per_tar: int = ...,
     threads: int | None = ...,
-    share: shared.OneOf | None = ...,
+    share: part.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -177,7 +177,7 @@ def convert(
     container: Literal["loose", "tar"] | None = ...,
     games_per_tar: int = ...,
     threads: int | None = ...,
-    share: shared.OneOf | None = ...,
+    share: part.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -188,7 +188,7 @@ def convert(
     container: Literal["loose", "tar"],
     games_per_tar: int = ...,
     threads: int | None = ...,
-    share: shared.OneOf | None = ...,
+    share: part.OneOf | None = ...,
     dry_run: bool = ...,
 ) -> ConvertedGames: ...
 @overload
@@ -234,7 +234,7 @@ def convert(
     container: Literal["loose", "tar"] | None = None,
     games_per_tar: int = 1000,
     threads: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     config: Path | None = None,
     benchmark: str | None = None,
     task: str | None = None,
@@ -376,13 +376,23 @@ def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
             raise ConfigError(f"`{name}`: goes with version=", field=name)
     if theta is not None and not 0.0 <= theta <= 1.0:
         raise ConfigError(f"`st_q_theta`: {theta}; expected 0 to 1", field="st_q_theta")
-    for name in ("games_per_tar", "threads"):
-        check_whole(options, name, 1)
+    check_whole(options, "games_per_tar", 1)
     if options["games_per_tar"] != _OF["games"]["games_per_tar"] and container != "tar":
         raise ConfigError("`games_per_tar`: goes with container='tar'", field="games_per_tar")
-    if options["share"] is not None:
-        options["share"] = shared.words(options["share"])
-    return done_with_games(_gristmill.convert_games(json.dumps(options)))
+    given = ("version", "st_q_theta", "lossy", "container", "games_per_tar")
+    return write_games({"convert": {name: options[name] for name in given}}, options)
+
+
+def write_games(job: dict[str, Any], options: Mapping[str, Any]) -> ConvertedGames:
+    """Writes games again by a job with its own options, or a share of them.
+
+    Raises:
+        ConfigError: no number of threads, or what the engine refuses.
+    """
+    check_whole(options, "threads", 1)
+    given = {name: options[name] for name in ("input", "output", "threads", "dry_run")}
+    given["share"] = None if options["share"] is None else part.words(options["share"])
+    return done_with_games(_gristmill.rewrite_games(to_json({**given, "job": job})))
 
 
 def done_with_games(text: str) -> ConvertedGames:
@@ -391,7 +401,7 @@ def done_with_games(text: str) -> ConvertedGames:
     # An interrupted one raises.
     del result["interrupted"]
     share = result.pop("share", None)
-    return ConvertedGames(**result, share=share and shared.Share(**share))
+    return ConvertedGames(**result, share=share and part.Share(**share))
 
 
 def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:

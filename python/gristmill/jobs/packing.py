@@ -13,9 +13,9 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.config import Path, PositionSamplingConfig, to_json
 from gristmill.errors import ConfigError
-from gristmill.jobs import shared
+from gristmill.jobs import part
 from gristmill.jobs.converting import convert
-from gristmill.jobs.shared import Share
+from gristmill.jobs.part import Share
 from gristmill.options.arguments import named
 from gristmill.packs.games import Games
 from gristmill.records.layout import Layout
@@ -152,7 +152,7 @@ def pack(
     layout: Literal["aligned48", "packed46"] | Layout | npt.DTypeLike | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
     weigh: Iterable[PositionSamplingConfig] = (),
@@ -213,7 +213,7 @@ def pack(
     form = layout if isinstance(layout, str) else None
     given = {"layout": form, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    options |= {"output": os.fspath(output)} | ({} if share is None else {"share": shared.words(share)})
+    options |= {"output": os.fspath(output)} | ({} if share is None else {"share": part.words(share)})
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
     if share is not None and not isinstance(input, str | os.PathLike):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from typing import Any
 
-from gristmill import _gristmill
-from gristmill.config import ChunkRescorerConfig, Path, plain, to_json
-from gristmill.jobs import shared
-from gristmill.jobs.converting import ConvertedGames, check_whole, done_with_games
+from gristmill.config import ChunkRescorerConfig, Path, plain
+from gristmill.jobs import part
+from gristmill.jobs.converting import ConvertedGames, write_games
 from gristmill.options.arguments import named
 
 
@@ -32,7 +30,7 @@ def rescore(
     keep_v6: bool = False,
     compat: Iterable[str] = (),
     threads: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     dry_run: bool = False,
 ) -> ConvertedGames:
     """Writes games of chess with better targets: by tablebases, policies, blunders, input format, V6 to V7.
@@ -79,8 +77,8 @@ def rescore(
         policy_directory=policies,
         compat=list(compat),
     )
-    places = _places(input, output, threads, share, dry_run)
-    return done_with_games(_gristmill.rescore_games(places, to_json(plain(config)), keep_v6))
+    job = {"rescore": {"config": plain(config), "keep_v6": keep_v6}}
+    return write_games(job, _places(input, output, threads, share, dry_run))
 
 
 @named
@@ -90,7 +88,7 @@ def filter(  # noqa: A001  (`gristmill.filter`, as the command is called)
     *,
     rules: str | Iterable[str] = "default",
     threads: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     dry_run: bool = False,
 ) -> ConvertedGames:
     """Writes the games of chess that break no rule, byte for byte.
@@ -111,11 +109,10 @@ def filter(  # noqa: A001  (`gristmill.filter`, as the command is called)
         KeyboardInterrupt: Ctrl-C; the same call resumes.
     """
     names = rules.split(",") if isinstance(rules, str) else list(rules)
-    return done_with_games(_gristmill.filter_games(_places(input, output, threads, share, dry_run), names))
+    return write_games({"filter": {"rules": names}}, _places(input, output, threads, share, dry_run))
 
 
-def _places(source: Path, output: Path, threads: int | None, share: shared.OneOf | None, dry_run: bool) -> str:
-    """From where to where, and how, as the engine reads it."""
-    check_whole({"threads": threads}, "threads", 1)
-    places: dict[str, Any] = {"input": os.fspath(source), "output": os.fspath(output), "threads": threads}
-    return json.dumps(places | {"share": None if share is None else shared.words(share), "dry_run": dry_run})
+def _places(source: Path, output: Path, threads: int | None, share: part.OneOf | None, dry_run: bool) -> dict[str, Any]:
+    """From where to where, and how."""
+    places = {"input": os.fspath(source), "output": os.fspath(output)}
+    return {**places, "threads": threads, "share": share, "dry_run": dry_run}
