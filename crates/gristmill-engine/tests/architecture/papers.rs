@@ -112,6 +112,7 @@ fn pages_and_tests_that_are_named_exist() {
                     "crates/gristmill-packs",
                     "crates/gristmill-runtime",
                     "crates/gristmill-stages",
+                    "crates/gristmill-c",
                     "crates/gristmill-cli",
                     "crates/gristmill-jobs",
                     "crates/gristmill-sim",
@@ -132,7 +133,7 @@ fn pages_and_tests_that_are_named_exist() {
 #[test]
 fn every_test_is_part_of_a_program() {
     let mut breaches = Vec::new();
-    for krate in ["format", "engine", "jobs", "cli"].map(|name| format!("crates/gristmill-{name}")) {
+    for krate in ["format", "engine", "jobs", "cli", "c"].map(|name| format!("crates/gristmill-{name}")) {
         let text = |name: &str| std::fs::read_to_string(root().join(&krate).join(name)).unwrap_or_default();
         let (manifest, program) = (text("Cargo.toml"), text("tests/main.rs"));
         for file in files() {

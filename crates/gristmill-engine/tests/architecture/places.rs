@@ -104,6 +104,7 @@ const PLACES: [Place; 7] = [
             ("gristmill-packs/src/marks/frames.rs", "implements virtual tables of SQLite"),
             ("gristmill-runtime/src/store/held.rs", "maps files of rows"),
             ("gristmill-runtime/src/tablebase/map.rs", "maps tables, which are larger than memory"),
+            ("gristmill-c/src/lib.rs", "reads pointers of C programs"),
             ("gristmill-python/src/array.rs", "arrays over our memory, DLPack"),
             ("bench/syzygy/src/main.rs", "maps tables for another prober"),
         ],

@@ -8,15 +8,16 @@ use toml::{Table, Value};
 use crate::repository::{SourceFile, files, report, root};
 
 /// What the tests of a room may know beside that: the generators of the jobs make the games that tests of
-/// the river feed, and a server on loopback has buckets.
-const TESTS_KNOW: [(&str, &str); 3] = [
+/// the river feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote.
+const TESTS_KNOW: [(&str, &str); 4] = [
     ("crates/gristmill-engine", "gristmill-jobs"),
     ("crates/gristmill-engine", "gristmill-faultserver"),
     ("crates/gristmill-cli", "gristmill-faultserver"),
+    ("crates/gristmill-c", "gristmill-jobs"),
 ];
 
 /// Each room and the rooms it may know.
-const ROOMS: [(&str, &[&str]); 13] = [
+const ROOMS: [(&str, &[&str]); 14] = [
     ("crates/gristmill-bytes", &[]),
     ("crates/gristmill-format", &["gristmill-bytes"]),
     ("crates/gristmill-runtime", &["gristmill-format"]),
@@ -27,13 +28,14 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("crates/gristmill-view", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
     ("crates/gristmill-cli", &["gristmill-format", "gristmill-engine", "gristmill-jobs", "gristmill-view"]),
     ("crates/gristmill-python", &["gristmill-format", "gristmill-engine", "gristmill-jobs", "gristmill-view"]),
+    ("crates/gristmill-c", &["gristmill-format", "gristmill-runtime", "gristmill-packs"]),
     ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine"]),
     ("tests/faultserver", &[]),
     ("fuzz", &["gristmill-format", "gristmill-engine"]),
 ];
 
 /// What a room must not pull in, however indirectly.
-const ABSENT: [(&str, &[&str]); 6] = [
+const ABSENT: [(&str, &[&str]); 7] = [
     (
         "gristmill-format",
         &[
@@ -63,6 +65,7 @@ const ABSENT: [(&str, &[&str]); 6] = [
     ("gristmill-jobs", &["rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty"]),
     ("gristmill-view", &["axum", "tiny_http", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty"]),
     ("gristmill-cli", &["pyo3", "numpy", "shakmaty"]),
+    ("gristmill-c", &["clap", "indicatif", "ratatui", "pyo3", "numpy"]),
     ("gristmill-python", &["clap", "indicatif", "ratatui", "shakmaty"]),
 ];
 
@@ -100,7 +103,7 @@ fn rooms_know_only_the_rooms_below_them() {
         );
     }
     report(
-        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- jobs <- view <- {cli, python}; sim and fuzz stand beside them.",
+        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- jobs <- view <- {cli, python}; c, sim and fuzz stand beside them.",
         breaches,
     );
 }

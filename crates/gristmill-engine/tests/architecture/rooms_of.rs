@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 11] = [
+pub(crate) const HOUSES: [House; 12] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -173,6 +173,7 @@ pub(crate) const HOUSES: [House; 11] = [
             ("tokenizer", &["error", "selection"]),
         ],
     },
+    House { source: "crates/gristmill-c/src/", rooms: &[("playing", &[])] },
     House {
         source: "crates/gristmill-sim/src/",
         rooms: &[
