@@ -23,6 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Which test reads the blocks of a language that are read elsewhere; without a page those of all.
 ELSEWHERE = {
     ("python", "guide/"): "tests/test_docs_run.py",
+    ("c", "guide/your-own-game.md"): "crates/gristmill-c/tests/playing/main.rs",
     ("diff", "adding/"): "tests/test_adding_pages.py",
     ("json", "format/order.md"): "crates/gristmill-engine/tests/page_order.rs",
     ("sh", "guide/many-machines.md"): "tests/test_sharing.py",

@@ -21,6 +21,23 @@ const GAMES: &str = "games-";
 pub const FILE_BYTES: u64 = 64 << 20;
 
 /// Writes games into a folder. Any number of processes may do so at once.
+///
+/// ```
+/// use gristmill_format::records::Schema;
+/// use gristmill_packs::recording::{FILE_BYTES, GameWriter};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let schema = Schema::parse(r#"{"layout": "[('board', '|i1', (4,)), ('value', '<f4')]", "facts": [["elo", "int"]]}"#)?;
+/// let mut games = GameWriter::open(folder.path(), schema, FILE_BYTES)?;
+/// let mut rows = Vec::new();
+/// for ply in 0..3 {
+///     rows.extend([ply, 0, 0, 1]);
+///     rows.extend(0.5f32.to_le_bytes());
+/// }
+/// games.write(&rows, "[1500]")?;
+/// games.finish()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct GameWriter {
     folder: PathBuf,

@@ -25,13 +25,18 @@ fn library() -> PathBuf {
     built().join(format!("{}gristmill{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
 }
 
-/// The C program; none where there is no compiler.
+/// The C program that plays; none where there is no compiler.
 fn player(folder: &Path) -> Option<PathBuf> {
+    compiled(folder, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playing/player.c"))
+}
+
+/// A C program against the header and the library; none where there is no compiler.
+fn compiled(folder: &Path, source: &Path) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = folder.join("player");
+    let program = folder.join("program");
     let mut cc = Command::new("cc");
     cc.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]).arg(here.join("include"));
-    cc.arg("-o").arg(&program).arg(here.join("tests/playing/player.c")).arg(library());
+    cc.arg("-o").arg(&program).arg(source).arg(library());
     cc.arg(format!("-Wl,-rpath,{}", built().display()));
     match cc.status() {
         Ok(status) => {
@@ -94,6 +99,18 @@ fn two_processes_play_and_one_is_killed() {
     assert!(verified.faults.is_empty(), "{:?}", verified.faults);
     assert_eq!((packed.runs, packed.skipped.len()), (27, 0));
     assert_eq!(games(&folder), (0..7).chain(50..70).map(played).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_program_of_the_page_plays() {
+    let place = tempfile::tempdir().unwrap();
+    let page = include_str!("../../../../docs/guide/your-own-game.md");
+    let text = page.split("```c\n").nth(1).unwrap().split("\n```").next().unwrap();
+    fs::write(place.path().join("page.c"), text).unwrap();
+    let Some(program) = compiled(place.path(), &place.path().join("page.c")) else { return };
+    assert!(Command::new(program).current_dir(place.path()).status().unwrap().success());
+    let packed = pack(&PackOptions::new(place.path().join("games"), place.path().join("pack")), &mut |_| {}).unwrap();
+    assert_eq!((packed.runs, packed.skipped.len()), (20, 0));
 }
 
 #[test]
