@@ -3,15 +3,19 @@
 import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from lerobot_sets import FPS, LENGTHS, TASKS, TOP, VERSIONS, WRIST, column, rewrite, say, step, unpacked
+from lerobot_sets import FPS, LENGTHS, TASKS, TOP, VERSIONS, WRIST, column, put, rewrite, say, step, unpacked
+from PIL import Image
 
 import gristmill as gm
 
@@ -116,6 +120,85 @@ def test_a_pack_has_every_bit_and_decodes_no_more(data: Path, tmp_path: Path) ->
             assert found.dtype == demos.column(name).dtype
             np.testing.assert_array_equal(found, demos.column(name))
             np.testing.assert_array_equal(some.column(name), demos.column(name)[LENGTHS[0] :])
+    for i in range(3):
+        assert pack.extras(i) == demos.extras(i) == {"task": [TASKS[i]] * LENGTHS[i]}
+    assert some.extras(1) == pack.extras(2)
+
+
+def test_a_pack_has_the_texts_of_steps(data: Path, tmp_path: Path) -> None:
+    said = [f"step {i} \u00e4" * (i % 3) for i in range(STEPS)]
+    for path in (data / "data").rglob("*.parquet"):
+        rewrite(path, lambda table: table.append_column("says", [[said[i] for i in table.column("index").to_pylist()]]))
+    say(data, lambda info: info["features"].update(says={"dtype": "string", "shape": [1], "names": None}))
+    gm.pack(data, tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert [one for i in range(3) for one in pack.extras(i)["says"]] == said
+    assert pack.extras(2)["task"] == ["place"] * LENGTHS[2]
+    gm.pack(gm.open(data, fields={"obs": "observation.state"}), tmp_path / "without")
+    assert gm.open(tmp_path / "without").extras(0) == {}
+
+
+def grey(values: np.ndarray) -> dict[str, Any]:
+    file = BytesIO()
+    Image.fromarray(values).save(file, format="PNG")
+    return {"bytes": file.getvalue(), "path": None}
+
+
+def deepened(data: Path, change: Callable[[list[np.ndarray]], object] = lambda _: None) -> np.ndarray:
+    """Makes the pictures of the wrist depth in 16 bits, as data sets of depth cameras have it."""
+    deep = [np.arange(24 * 32, dtype=np.uint16).reshape(24, 32) * np.uint16(80) + np.uint16(i) for i in range(STEPS)]
+    stored = list(deep)
+    change(stored)
+    for path in (data / "data").rglob("*.parquet"):
+        rewrite(path, lambda table: put(table, WRIST, [[grey(stored[i]) for i in table.column("index").to_pylist()]]))
+    say(data, lambda info: info["features"][WRIST].update(shape=[24, 32, 1]))
+    return np.stack(deep)[:, None]
+
+
+def test_depth_has_its_16_bits(data: Path, tmp_path: Path) -> None:
+    deep = deepened(data)
+    demos = gm.open(data)
+    found = demos.column("obs.images.wrist")
+    assert (found.dtype, found.shape) == (np.dtype(np.uint16), (STEPS, 1, 24, 32))
+    np.testing.assert_array_equal(found, deep)
+    gm.pack(data, tmp_path / "pack")
+    np.testing.assert_array_equal(gm.open(tmp_path / "pack").column("obs.images.wrist"), deep)
+    assert run("convert", data, tmp_path / "x.tar")["trajectories"] == 3
+    np.testing.assert_array_equal(gm.open(tmp_path / "x.tar").column("obs_images_wrist"), deep)
+    assert run("inspect", data)["frames"] == STEPS
+    assert run("verify", data)["checked"] == STEPS
+
+
+def test_depth_of_several_kinds_is_refused_by_row(data: Path) -> None:
+    def shallow(stored: list[np.ndarray]) -> None:
+        stored[7] = stored[7].astype(np.uint8)
+
+    deepened(data, shallow)
+    with pytest.raises(gm.FormatError, match=r"episode 1: .*row 2: a picture of 8 bits; expected 16"):
+        gm.open(data).column("obs.images.wrist")
+    deepened(data, lambda stored: stored.__setitem__(0, stored[0].astype(np.uint8)))
+    with pytest.raises(gm.FormatError, match=r"episode 0: .*row 1: a picture of 16 bits; expected 8"):
+        gm.open(data).column("obs.images.wrist")
+
+
+def test_colours_of_16_bits_are_not_cut_to_8(data: Path) -> None:
+    def colours(width: int, height: int) -> bytes:
+        rows = b"".join(b"\0" + bytes(6 * width) for _ in range(height))
+        parts = [
+            (b"IHDR", struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)),
+            (b"IDAT", zlib.compress(rows)),
+            (b"IEND", b""),
+        ]
+        chunk = [
+            struct.pack(">I", len(one)) + name + one + struct.pack(">I", zlib.crc32(name + one)) for name, one in parts
+        ]
+        return b"\x89PNG\r\n\x1a\n" + b"".join(chunk)
+
+    one = {"bytes": colours(32, 24), "path": None}
+    for path in (data / "data").rglob("*.parquet"):
+        rewrite(path, lambda table: put(table, WRIST, [[one] * len(table)]))
+    with pytest.raises(gm.FormatError, match="a picture of 16 bits; expected 8"):
+        gm.open(data).column("obs.images.wrist")
 
 
 def test_steps_pairs_windows_and_stacks_are_fed(data: Path, tmp_path: Path) -> None:

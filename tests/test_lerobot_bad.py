@@ -331,6 +331,19 @@ def test_videos_that_lack_frames_or_have_too_many(data: Path) -> None:
     refused(data, "wrong_size", f"{file}: episode 1: ", "between those of two steps")
 
 
+def test_a_video_of_depth_is_not_cut_to_8_bits(data: Path) -> None:
+    import av
+
+    file = video_file(data, 0)
+    with av.open(str(file), "w", format="matroska") as container:
+        stream = container.add_stream("ffv1", rate=FPS)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "gray16le"
+        deep = av.VideoFrame.from_ndarray(np.full((48, 64), 5000, np.uint16), format="gray16le")
+        container.mux(stream.encode(deep))
+        container.mux(stream.encode())
+    refused(data, "unsupported", f"{file}: episode 0: `{TOP}`: unsupported: a video of depth (gray16le)")
+
+
 def test_videos_that_are_none(data: Path) -> None:
     file = video_file(data, 1)
     whole = file.read_bytes()

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import google_crc32c
 import numpy as np
 import pytest
+from PIL import Image
 
 import gristmill as gm
 from gristmill.demos.own.opening import open_own
@@ -92,6 +94,30 @@ def test_episodes_are_as_they_were_written(data: Path, tmp_path: Path) -> None:
     some = gm.open(data, fields={"obs": "observation/state", "acts": "action"})
     assert next(iter(gm.StepLoader([some], gm.pairs.BC, batch_size=4, seed=1)))["obs"].shape == (4, 3)
     assert gm.doctor(data).healthy
+
+
+def test_depth_has_its_16_bits(data: Path) -> None:
+    deep = np.arange(16 * 24, dtype=np.uint16).reshape(16, 24) * np.uint16(150)
+    file = BytesIO()
+    Image.fromarray(deep).save(file, format="PNG")
+    features = json.loads((data / "features.json").read_text())
+    image = features["featuresDict"]["features"]["steps"]["sequence"]["feature"]["featuresDict"]["features"]
+    image = image["observation"]["featuresDict"]["features"]["image"]["image"]
+    image.update(dtype="uint16", shape={"dimensions": ["16", "24", "1"]})
+    (data / "features.json").write_text(json.dumps(features))
+    with pytest.raises(gm.FormatError, match=r"row 0: .*a picture of 8 bits; expected 16"):
+        gm.open(data)
+    for name in (TRAIN, TRAIN.replace("train", "val")):
+        for record in range(len(unframed(data / name))):
+            change(data / name, lambda found: put(found["steps/observation/image"], file.getvalue()), record)
+    found = gm.open(data).column("obs.image")
+    assert (found.dtype, found.shape) == (np.dtype(np.uint16), (sum(LENGTHS), 1, 16, 24))
+    np.testing.assert_array_equal(found, np.broadcast_to(deep, found.shape))
+
+
+def put(feature: Any, value: bytes) -> None:
+    """Puts a picture in place of each one."""
+    feature.bytes_list.value[:] = [value] * len(feature.bytes_list.value)
 
 
 def test_commands_take_them(data: Path, tmp_path: Path) -> None:

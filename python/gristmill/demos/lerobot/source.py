@@ -42,11 +42,12 @@ _BESIDE = {
 
 
 class LeRobotDemos(Demos):
-    """A LeRobot data set. Opening reads `meta/`; an episode, or one field of it, is read and decoded at its first use.
+    """A LeRobot data set. Opening reads `meta/`, and the first of pictures with one channel, which may have 16 bits; an
+    episode, or one field of it, is read and decoded at its first use.
 
     Records have the features under the usual names (`obs.state`, `obs.images.top`, `acts`, `rews`; others as they are
     called), `dones`, true in the last step, and `truncated`, true there where the data says `next.done` and it is
-    false. Pictures are uint8 (channels, height, width), as LeRobot gives them. Texts are extras.
+    false. Pictures are (channels, height, width), as LeRobot gives them: uint8, or uint16 of depth. Texts are extras.
     """
 
     def __init__(
@@ -68,6 +69,9 @@ class LeRobotDemos(Demos):
             chosen = {field: name for field, name in chosen.items() if name != "episode_index" or field in asked}
         heads = [field for first in ORDER for field in chosen if field.split(".")[0] == first]
         self._fields = {field: features[chosen[field]] for field in dict.fromkeys([*heads, *chosen])}
+        for field, feature in self._fields.items():
+            if feature.sort == "image":
+                self._fields[field] = feature._replace(dtype=self._steps.depth(feature))
         self._texts = [features[name] for name in texts] if fields is None else []
         if any(feature.sort == "video" for feature in self._fields.values()):
             optional("av", "lerobot")

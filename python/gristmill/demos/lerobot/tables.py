@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gristmill.demos.lerobot.catalogue import Catalogue, Feature
 from gristmill.demos.minari.catalogue import of_files, refused
-from gristmill.demos.minari.pictures import decoded
+from gristmill.demos.minari.pictures import decoded, is_deep
 from gristmill.demos.own.arrays import checked
 from gristmill.demos.own.parquet import array_of, bounded
 from gristmill.errors import FormatError
@@ -122,9 +122,25 @@ class Steps:
             raise refused(path, says, episode=episode, field=feature.name, kind="wrong_size")
         return values
 
+    def depth(self, feature: Feature) -> np.dtype[Any]:
+        """Of what the pictures of a feature are, which `info.json` does not say: uint16 where the first one is.
+
+        Where it cannot be read it is of no matter: reading the episode says why.
+        """
+        if feature.shape[0] == 1:
+            try:
+                with self._parquet.ParquetFile(self.file(0)) as file:
+                    first = next(file.iter_batches(batch_size=1, row_groups=[0], columns=[feature.name]), None)
+                value = None if first is None or not len(first) else first.column(0)[0].as_py()
+                value = value.get("bytes") if isinstance(value, dict) else value
+                return np.dtype(np.uint16 if isinstance(value, bytes) and is_deep(value) else feature.dtype)
+            except (OSError, self._pa.ArrowException, LookupError):
+                pass
+        return feature.dtype
+
     @of_files("Parquet")
-    def pictures(self, episode: int, feature: Feature) -> npt.NDArray[np.uint8]:
-        """Pictures of an episode (steps, channels, height, width), decoded."""
+    def pictures(self, episode: int, feature: Feature) -> npt.NDArray[Any]:
+        """Pictures of an episode (steps, channels, height, width), decoded: of `feature.dtype`."""
         optional("PIL.Image", "lerobot")
         column, path = self._column(episode, feature.name), self.file(episode)
         if self._pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0:
@@ -138,7 +154,9 @@ class Steps:
             raise refused(path, says, episode=episode, row=row, field=feature.name, kind="missing")
         place = (path, episode, feature.name)
         channels, height, width = feature.shape
-        found = decoded((one.as_py() for one in column), len(column), (height, width, channels), place, _FORMATS)
+        found = decoded(
+            (one.as_py() for one in column), len(column), (height, width, channels), place, _FORMATS, feature.dtype
+        )
         return np.moveaxis(found, -1, 1)
 
     @of_files("Parquet")

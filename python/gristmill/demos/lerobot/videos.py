@@ -44,6 +44,9 @@ def _fill(target: npt.NDArray[np.uint8], container: Any, clip: Clip, fps: float,
     stream = container.streams.video[0]
     if stream.codec_context is None:
         raise refused(clip.file, "a video in a codec that PyAV does not know", **place, kind="unsupported")
+    if str(stream.codec_context.pix_fmt).startswith("gray1"):
+        says = f"a video of depth ({stream.codec_context.pix_fmt}), whose values would be cut to 8 bits"
+        raise refused(clip.file, says, **place, kind="unsupported")
     _check_size(stream.codec_context, target, clip, 0, place)
     if clip.start:
         container.seek(max(int((clip.start - 1 / fps) / stream.time_base), 0), stream=stream)

@@ -1,9 +1,10 @@
-"""Pictures in JPEG, as Minari stores them by default. Their values differ from the original ones."""
+"""Pictures in JPEG, as Minari stores them by default, whose values differ from the original ones; and in PNG."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,12 @@ _LEAST_SIDE = 32
 
 #: The mode of Pillow for pictures of 8 bits, by number of channels.
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+#: The modes of Pillow for grey pictures of 16 bits: which one depends on its version.
+_DEEP = ("I;16", "I")
+
+#: What PNG begins with, and the byte that says how many bits a value has.
+_PNG, _BITS = b"\x89PNG\r\n\x1a\n", 24
 
 
 def is_jpeg_space(space: Instance, leaf: Leaf) -> bool:
@@ -52,25 +59,37 @@ def decoded(
     shape: tuple[int, ...],
     place: tuple[str, int, str],
     formats: Sequence[str] = ("JPEG",),
-) -> npt.NDArray[np.uint8]:
+    dtype: npt.DTypeLike = np.uint8,
+) -> npt.NDArray[Any]:
     """Pictures (count, *shape) of as many files of these formats of Pillow; `place` is file, episode and field.
+
+    `dtype` is uint8, or uint16 for grey PNG of 16 bits.
 
     Raises:
         MissingPackageError: Pillow is not installed.
-        FormatError: a file is of another format, size or mode; nothing of another size is decoded.
+        FormatError: a file is of another format, size or mode; nothing of another size is decoded, and no value is
+            cut to 8 bits.
     """
     pillow = optional("PIL.Image", "minari")
-    pictures = np.empty((count, *shape), np.uint8)
+    pictures = np.empty((count, *shape), dtype)
     path, episode, field = place
-    mode = _MODES.get(shape[2] if len(shape) == 3 else 1)
+    bits = 8 * pictures.itemsize
+    modes = _DEEP if bits == 16 else (_MODES.get(shape[2] if len(shape) == 3 else 1),)
     for row, file in enumerate(files):
         try:
             with pillow.open(io.BytesIO(file), formats=formats) as picture:
                 if (picture.height, picture.width) != shape[:2]:
                     raise ValueError(f"a picture of {picture.height} x {picture.width}; expected {shape}")
-                if picture.mode != mode:
-                    raise ValueError(f"a picture of the mode {picture.mode}; expected {mode}")
+                if is_deep(file) != (bits == 16):
+                    raise ValueError(f"a picture of {24 - bits} bits; expected {bits}")
+                if picture.mode not in modes:
+                    raise ValueError(f"a picture of the mode {picture.mode}; expected {modes[0]}")
                 pictures[row] = np.asarray(picture).reshape(shape)
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise refused(path, str(error), episode=episode, row=row, field=field) from error
     return pictures
+
+
+def is_deep(file: bytes) -> bool:
+    """Whether a file is PNG of 16 bits."""
+    return file.startswith(_PNG) and file[_BITS : _BITS + 1] == b"\x10"

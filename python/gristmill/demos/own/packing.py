@@ -143,17 +143,20 @@ def _arrays(demos: ArrayDemos | Selected, folder: Path, progress: Callable[[int,
 
 
 def _by_episode(demos: LeRobotDemos | Selected, folder: Path, progress: Callable[[int, int], object] | None) -> None:
-    """The same of trajectories that are decoded one after another, of which few are in memory at a time."""
+    """The same of trajectories that are decoded one after another, of which few are in memory at a time; with texts."""
     names, size, part = [name for name in demos.layout.names if name], 0, 0
     together: list[Any] = []
+    beside: list[dict[str, list[Any]]] = []
     for i in range(len(demos)):
         together.append(demos[i])
+        beside.append(demos.extras(i))
         size += together[-1].nbytes
         if size >= _PART or i + 1 == len(demos):
+            arrays = {name: np.concatenate([one[name] for one in together]) for name in names}
+            texts = {name: np.array([text for one in beside for text in one[name]], object) for name in beside[0]}
             with open(folder / f"arrays-{part:06}.npz", "wb") as file:
-                arrays = {name: np.concatenate([one[name] for one in together]) for name in names}
-                np.savez(file, allow_pickle=False, **arrays)
-            size, part, together = 0, part + 1, []
+                np.savez(file, allow_pickle=True, **arrays, **texts)
+            size, part, together, beside = 0, part + 1, [], []
         if progress is not None:
             progress(i + 1, len(demos))
 

@@ -167,10 +167,10 @@ def _leaf(sort: str, about: dict[str, Any], shape: tuple[int, ...]) -> Leaf:
     dtype, encoding = about.get("dtype"), about.get("encoding", "none")
     if re.fullmatch(r"bool|float(16|32|64)|u?int(8|16|32|64)", str(dtype)) is None:
         return Leaf(f"elements of type {dtype}; expected numbers", np.dtype(np.uint8), ())
-    if sort == "image" and (dtype != "uint8" or len(shape) != 3 or shape[2] not in (1, 3, 4)):
-        return Leaf(
-            f"pictures of {dtype} {list(shape)}; expected uint8 with 1, 3 or 4 channels", np.dtype(np.uint8), ()
-        )
+    channels = {"uint8": (1, 3, 4), "uint16": (1,)}.get(str(dtype), ())
+    if sort == "image" and (len(shape) != 3 or shape[2] not in channels):
+        says = f"pictures of {dtype} {list(shape)}; expected uint8 with 1, 3 or 4 channels, or uint16 with one"
+        return Leaf(says, np.dtype(np.uint8), ())
     if sort == "numbers" and (encoding != "none" or min(shape, default=1) < 1):
         return Leaf(f"numbers of shape {list(shape)}, encoded as {encoding}", np.dtype(np.uint8), ())
     return Leaf(sort, np.dtype(str(dtype)), shape)
@@ -234,11 +234,11 @@ def _pictures(place: str, name: str, leaf: Leaf, value: Any, max_bytes: int) -> 
                 height, width = first.height, first.width
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise fault(place, "corrupt", f"row 0: {error}", name) from error
-    if len(files) * height * width * channels > max_bytes:
+    if len(files) * height * width * channels * leaf.dtype.itemsize > max_bytes:
         says = f"{len(files)} pictures of {height} x {width}; the bound is {max_bytes} bytes"
         raise fault(place, "too_large", says, name)
     path, _, number = place.rpartition(": episode ")
-    found = decoded(files, len(files), (height, width, channels), (path, int(number), name), _FORMATS)
+    found = decoded(files, len(files), (height, width, channels), (path, int(number), name), _FORMATS, leaf.dtype)
     return np.moveaxis(found, -1, 1)
 
 
