@@ -19,6 +19,7 @@ from bullet_boards import write_boards
 from demo_files import write_dm_control
 from katago_shards import write_shards
 from lerobot_sets import unpacked
+from mcap_files import write_arm
 
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
@@ -99,8 +100,9 @@ def shards(names: dict[str, Any]) -> None:
 
 
 def robots(names: dict[str, Any]) -> None:
-    """What the page calls `so100/`, `played/` and `arms/`."""
+    """What the page calls `so100/`, `arm.mcap`, `played/` and `arms/`."""
     unpacked("v3.0", Path()).rename("so100")
+    write_arm(Path("arm.mcap"))
     for name, inside, called in (("imitation-1.0", "imitation", "played"), ("rlds-4.9", "rlds", "arms")):
         with tarfile.open(ROOT / f"tests/data/{name}.tar.xz") as file:
             file.extractall(filter="data")

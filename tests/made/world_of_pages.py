@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from demo_files import write_dm_control, write_imitation, write_magical
 from lerobot_sets import unpacked
+from mcap_files import write_arm
 
 import gristmill as gm
 
@@ -76,6 +77,7 @@ class World:
         self.demonstrations()
         self.runs()
         unpacked("v3.0", root).rename(root / "so100")
+        write_arm(root / "arm.mcap")
 
     def do(self, *words: str) -> str:
         env = {**os.environ, "GRISTMILL_PYTHON": sys.executable}

@@ -38,7 +38,7 @@ const OF_ARRAYS: [&str; 5] = ["convert", "inspect", "verify", "stats", "pack"];
 const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
 
 /// Endings of files that no reader of the engine has; TFRecord files end in a number instead.
-const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
+const ARRAYS: [&str; 4] = [".hdf5", ".h5", ".parquet", ".mcap"];
 
 /// Files by which data sets of LeRobot, of `imitation` and of TFDS are known: all in a row are there.
 const SETS: [&[&str]; 3] =
@@ -322,7 +322,7 @@ mod tests {
         fs::create_dir_all(robot.join("meta")).unwrap();
         fs::write(robot.join("meta/info.json"), b"{}").unwrap();
         let robot = robot.display();
-        for name in ["door.hdf5", "frames.arrow", "frames.feather"] {
+        for name in ["door.hdf5", "run.mcap", "frames.arrow", "frames.feather"] {
             fs::write(root.path().join(name), b"").unwrap();
         }
         let (mine, other, root_of) = (mine.display(), other.display(), root.path().display());
@@ -346,6 +346,7 @@ mod tests {
             format!("pack {robot} a"),
             format!("pack --input {root_of}/door.hdf5 --output a"),
             format!("stats {root_of}/door.hdf5"),
+            format!("inspect {root_of}/run.mcap"),
             format!("pack {root_of}/frames.arrow a"),
             format!("pack --input={root_of}/frames.feather --output a"),
             format!("inspect {other} --fields obs=x"),

@@ -134,7 +134,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, a data set.
 
-    Arrays of one's own (`.npz`, pickle, HDF5, Parquet, a folder of `.npy`, or of one such file for each episode) are
+    Arrays of one's own (`.npz`, pickle, HDF5, Parquet, MCAP, a folder of `.npy`, or of a file for each episode) are
     demonstrations: usual names are known (observations, actions, rewards, terminals, ...), `fields` names others. So
     are data sets of Minari, LeRobot, TFDS (RLDS) and `imitation`, by their folders.
 

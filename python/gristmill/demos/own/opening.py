@@ -18,6 +18,7 @@ from gristmill.demos.own.arrays import ArrayDemos, checked
 from gristmill.demos.own.columns import Gathered, mapped
 from gristmill.demos.own.episodes import Ends, fault, find_ends
 from gristmill.demos.own.hdf5 import natural, of_hdf5
+from gristmill.demos.own.mcap import of_mcap
 from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choose, no_ends, usual
 from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.rlds import ENDING, features_of, files_of_rlds, is_rlds, of_rlds, split_of
@@ -35,6 +36,7 @@ _KINDS = {
     ".hdf5": "hdf5",
     ".h5": "hdf5",
     ".parquet": "parquet",
+    ".mcap": "mcap",
 }
 
 #: Rows of 2048 lie in files of these names.
@@ -62,7 +64,7 @@ def is_own(path: str) -> bool:
                 return any(name.removesuffix(".npy").split("/")[0] in TELLING for name in file.namelist())
         except (OSError, zipfile.BadZipFile, ValueError):
             return False
-    return kind in ("hdf5", "parquet", "rlds") and os.path.isfile(path)
+    return kind in ("hdf5", "parquet", "rlds", "mcap") and os.path.isfile(path)
 
 
 def could_be_own(path: str) -> bool:
@@ -89,7 +91,7 @@ def open_own(
     columns: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> ArrayDemos | LeRobotDemos:
-    """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, a folder of `.npy`, or a folder of such files.
+    """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, MCAP, a folder of `.npy`, or a folder of such files.
 
     The folder of a LeRobot data set opens as `gristmill.demos.lerobot.open_lerobot` says; a folder of trajectories that
     `imitation` saved has a row for each episode, and the files of one that TFDS wrote a record.
@@ -108,7 +110,7 @@ def open_own(
         OSError: it cannot be read.
         FormatError: an array is missing, damaged, or does not fit the others; the message lists the names that there
             are, those that would do, and the call that takes them.
-        MissingPackageError: HDF5 needs the extra `hdf5`, Parquet the extra `parquet`.
+        MissingPackageError: HDF5 needs the extra `hdf5`, Parquet the extra `parquet`, MCAP the extra `mcap`.
     """
     name = os.path.expanduser(os.fspath(path))
     asked = _asked(fields)
@@ -202,6 +204,8 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
         return of_npy_folder(path, _inside(path)[0])
     if kind == "hdf5":
         return of_hdf5(path, max_bytes, fields)
+    if kind == "mcap":
+        return of_mcap(path, max_bytes, fields)
     readers = {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved, "rlds": of_rlds}
     return readers[kind](path, max_bytes)
 
@@ -273,7 +277,7 @@ def _fitted(
             del arrays[field]
     given = {name: array for name, array in arrays.items() if name in ENDS}
     ends = find_ends(table.place, given, steps, whole, no_ends(path, table.names))
-    about["left_out"].update(left)
+    about["left_out"].update({**table.left, **left})
     for field in ("episode_lengths", "episode_starts"):
         arrays.pop(field, None)
     about["fields"].update({field: chosen[field] for field in arrays if field in chosen})

@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from tokenize import TokenError
 from typing import Any
 
@@ -39,6 +39,8 @@ class Table:
     read: Callable[[str], npt.NDArray[Any]]
     #: They are one episode, whatever flags say.
     whole: bool = False
+    #: What is no array, and why.
+    left: Mapping[str, str] = field(default_factory=dict)
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """An array, read and checked.
