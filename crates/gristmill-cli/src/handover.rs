@@ -40,9 +40,13 @@ const OF_GAMES: [&str; 4] = ["--columns", "--facts", "--identity", "--game"];
 /// Endings of files that no reader of the engine has; TFRecord files end in a number instead.
 const ARRAYS: [&str; 4] = [".hdf5", ".h5", ".parquet", ".mcap"];
 
-/// Files by which data sets of LeRobot, of `imitation` and of TFDS are known: all in a row are there.
-const SETS: [&[&str]; 3] =
-    [&["meta/info.json"], &["state.json", "dataset_info.json"], &["features.json", "dataset_info.json"]];
+/// Files by which data sets of LeRobot, of `imitation` and of TFDS, and recordings, are known: all in a row are there.
+const SETS: [&[&str]; 4] = [
+    &["meta/info.json"],
+    &["state.json", "dataset_info.json"],
+    &["features.json", "dataset_info.json"],
+    &["gristmill-recording.json"],
+];
 
 /// Arrays in an `.npz` by which it is of no form that the engine reads.
 const TELLING: [&str; 7] =

@@ -8,6 +8,7 @@ from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
 from gristmill.demos.own.arrays import ArrayDemos, from_arrays
+from gristmill.demos.recording import record
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
@@ -37,6 +38,7 @@ __all__ = [
     "load_wds_datasets",
     "minari",
     "open_demos",
+    "record",
     "write_frames",
 ]
 

@@ -33,8 +33,9 @@ def _guessed(demos: Any, name: str, head: str) -> Instance:
     """The space of a field of which only the values are known."""
     dtype = demos.layout.dtype[name]
     if head == "acts" and dtype.kind in "iu" and not dtype.shape:
-        most = int(np.asarray(demos.column(name)).max(initial=0))
-        return Instance("Discrete", (), {"n": most + 1, "start": 0})
+        values = np.asarray(demos.column(name))
+        least, most = int(values.min(initial=0)), int(values.max(initial=0))
+        return Instance("Discrete", (), {"n": most - least + 1, "start": least})
     low, high = (0, 1) if dtype.base.kind == "b" else (-np.inf, np.inf)
     if dtype.base.kind in "iu":
         bounds = np.iinfo(dtype.base)

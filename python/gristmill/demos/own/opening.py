@@ -24,6 +24,7 @@ from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.rlds import ENDING, features_of, files_of_rlds, is_rlds, of_rlds, split_of
 from gristmill.demos.own.saved import files_of_saved, is_saved, of_saved
 from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
+from gristmill.demos.recording.folder import about_of, files_of_recorded, is_recorded, of_recorded
 from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import published_folder
 
@@ -49,7 +50,7 @@ MAX_BYTES = 2 << 30
 def is_own(path: str) -> bool:
     """Whether data that Python reads lie here, arrays or LeRobot, as far as names tell; see `could_be_own`."""
     kind = _kind(path)
-    if data_set(path) is not None or is_saved(path) or is_rlds(path):
+    if _is_set(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -67,9 +68,14 @@ def is_own(path: str) -> bool:
     return kind in ("hdf5", "parquet", "rlds", "mcap") and os.path.isfile(path)
 
 
+def _is_set(path: str) -> bool:
+    """Whether a folder is a data set by a file in it."""
+    return data_set(path) is not None or is_saved(path) or is_rlds(path) or is_recorded(path)
+
+
 def could_be_own(path: str) -> bool:
     """Whether `open_own` may be tried where no other form fits, so that its error tells which arrays there are."""
-    if data_set(path) is not None or is_saved(path) or is_rlds(path):
+    if _is_set(path):
         return True
     if os.path.isdir(path):
         npy, others = _inside(path)
@@ -157,6 +163,8 @@ def _files(path: str) -> tuple[list[str], str]:
         return files_of_saved(path), "imitation"
     if is_rlds(path):
         return files_of_rlds(path), "rlds"
+    if is_recorded(path):
+        return files_of_recorded(path), "recorded"
     if os.path.isdir(path):
         npy, others = _inside(path)
         if npy and not others:
@@ -207,6 +215,7 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
     if kind == "mcap":
         return of_mcap(path, max_bytes, fields)
     readers = {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved, "rlds": of_rlds}
+    readers["recorded"] = of_recorded
     return readers[kind](path, max_bytes)
 
 
@@ -227,6 +236,8 @@ def _gathered(
         if kind == "rlds":
             splits = about.setdefault("splits", {})
             splits[split_of(file)] = [splits.get(split_of(file), [first])[0], len(ends.lengths)]
+    if kind == "recorded":
+        about["recording"] = {name: value for name, value in about_of(path).items() if name != "schema"}
     if not ends.lengths:
         raise fault(path, "empty", "no episodes in it")
     return gathered.finish(), ends, about

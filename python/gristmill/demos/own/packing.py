@@ -24,6 +24,7 @@ from gristmill.demos.own.rlds import is_rlds
 from gristmill.demos.own.saved import is_saved
 from gristmill.demos.own.tabled import add_game
 from gristmill.demos.own.tabled import write as write_table
+from gristmill.demos.recording.folder import is_recorded
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError, GristmillError
@@ -58,10 +59,11 @@ def opened_to_pack(source: Any, fields: Mapping[str, str] | None) -> Any:
             raise ConfigError("fields goes with a path; what is open has its fields", field="fields")
         return source
     path = os.path.expanduser(os.fspath(source))
-    engines = os.path.isdir(path) and not (is_own(path) and not _gristmill.holds_games(path))
+    own = is_recorded(path) or (is_own(path) and not _gristmill.holds_games(path))
+    engines = os.path.isdir(path) and not own
     if fields is None and (engines or (not os.path.exists(path) and not glob.has_magic(path))):
         return None
-    known = data_set(path) is not None or is_saved(path) or is_rlds(path)
+    known = data_set(path) is not None or is_saved(path) or is_rlds(path) or is_recorded(path)
     if fields is None and os.path.isdir(path) and not known and _holds_native(path):
         return None
     return (tabled_file(path) if fields is None else None) or open_any(path, fields=fields)
