@@ -100,10 +100,14 @@ def shards(names: dict[str, Any]) -> None:
 
 
 def robots(names: dict[str, Any]) -> None:
-    """What the page calls `so100/`, `arm.mcap`, `played/` and `arms/`."""
+    """What the page calls `so100/`, `arm.mcap`, `played/`, `arms/` and `videos/`."""
     unpacked("v3.0", Path()).rename("so100")
     write_arm(Path("arm.mcap"))
-    for name, inside, called in (("imitation-1.0", "imitation", "played"), ("rlds-4.9", "rlds", "arms")):
+    for name, inside, called in (
+        ("imitation-1.0", "imitation", "played"),
+        ("rlds-4.9", "rlds", "arms"),
+        ("record-video-1.4", "videos", "videos"),
+    ):
         with tarfile.open(ROOT / f"tests/data/{name}.tar.xz") as file:
             file.extractall(filter="data")
         Path(inside).rename(called)

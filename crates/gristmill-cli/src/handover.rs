@@ -289,7 +289,14 @@ fn is_arrays(path: &Path) -> bool {
             })
         });
     }
-    (ARRAYS.iter().any(|end| name.ends_with(end)) || name.contains(".tfrecord")) && path.is_file()
+    (ARRAYS.iter().any(|end| name.ends_with(end)) || name.contains(".tfrecord") || is_episode(&name)) && path.is_file()
+}
+
+/// Whether a file is called as Gymnasium's RecordVideo calls the video of an episode: `rl-video-episode-0.mp4`.
+fn is_episode(name: &str) -> bool {
+    let Some((before, number)) = name.strip_suffix(".mp4").and_then(|name| name.rsplit_once('-')) else { return false };
+    let known = before.ends_with("-episode") || before.ends_with("-step");
+    known && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The last bytes of a file, where an archive lists its members.
@@ -326,7 +333,9 @@ mod tests {
         fs::create_dir_all(robot.join("meta")).unwrap();
         fs::write(robot.join("meta/info.json"), b"{}").unwrap();
         let robot = robot.display();
-        for name in ["door.hdf5", "run.mcap", "frames.arrow", "frames.feather"] {
+        for name in
+            ["door.hdf5", "run.mcap", "rl-video-episode-12.mp4", "recording.mp4", "frames.arrow", "frames.feather"]
+        {
             fs::write(root.path().join(name), b"").unwrap();
         }
         let (mine, other, root_of) = (mine.display(), other.display(), root.path().display());
@@ -351,6 +360,7 @@ mod tests {
             format!("pack --input {root_of}/door.hdf5 --output a"),
             format!("stats {root_of}/door.hdf5"),
             format!("inspect {root_of}/run.mcap"),
+            format!("verify {root_of}/rl-video-episode-12.mp4"),
             format!("pack {root_of}/frames.arrow a"),
             format!("pack --input={root_of}/frames.feather --output a"),
             format!("inspect {other} --fields obs=x"),
@@ -377,6 +387,7 @@ mod tests {
             format!("convert {empty} a.tar"),
             format!("inspect {other}"),
             format!("inspect {root_of}/none.hdf5"),
+            format!("inspect {root_of}/recording.mp4"),
             format!("feed {mine} --fields x"),
             format!("pack --input {empty} --output {set}"),
             format!("pack {empty} {set} --append"),

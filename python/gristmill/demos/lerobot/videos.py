@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,37 @@ from gristmill.errors import FormatError
 from gristmill.options.optional import optional
 
 
+@contextmanager
+def opened(path: str, extra: str, **place: Any) -> Iterator[Any]:
+    """A video, open; `extra` brings PyAV, `place` says which episode and field of what it is.
+
+    Raises:
+        MissingPackageError: PyAV is not installed.
+        OSError: the video cannot be read.
+        FormatError: there is none, or what is done in the block finds it damaged.
+    """
+    av = optional("av", extra)
+    if not os.path.exists(path):
+        raise refused(path, "there is no such video", **place, kind="missing")
+    with open(path, "rb"):
+        pass
+    try:
+        with av.open(path) as container:
+            if not container.streams.video:
+                raise refused(path, "no video stream in it", **place)
+            context = container.streams.video[0].codec_context
+            if context is None:
+                raise refused(path, "a video in a codec that PyAV does not know", **place, kind="unsupported")
+            if str(context.pix_fmt).startswith("gray1"):
+                says = f"a video of depth ({context.pix_fmt}), whose values would be cut to 8 bits"
+                raise refused(path, says, **place, kind="unsupported")
+            yield container
+    except FormatError:
+        raise
+    except (av.FFmpegError, LookupError, ValueError, ArithmeticError, MemoryError) as error:
+        raise refused(path, f"no video that PyAV can read: {error}", **place) from error
+
+
 def fill(target: npt.NDArray[np.uint8], clip: Clip, fps: float, episode: int, field: str) -> None:
     """Puts the frames of an episode into `target`, uint8 (steps, 3, height, width).
 
@@ -23,30 +56,13 @@ def fill(target: npt.NDArray[np.uint8], clip: Clip, fps: float, episode: int, fi
         OSError: the video cannot be read.
         FormatError: the video is missing or damaged, has frames of another size, lacks one, or has one too many.
     """
-    av = optional("av", "lerobot")
     place: dict[str, Any] = {"episode": episode, "field": field}
-    if not os.path.exists(clip.file):
-        raise refused(clip.file, "there is no such video", **place, kind="missing")
-    with open(clip.file, "rb"):
-        pass
-    try:
-        with av.open(clip.file) as container:
-            if not container.streams.video:
-                raise refused(clip.file, "no video stream in it", **place)
-            _fill(target, container, clip, fps, place)
-    except FormatError:
-        raise
-    except (av.FFmpegError, LookupError, ValueError, ArithmeticError, MemoryError) as error:
-        raise refused(clip.file, f"no video that PyAV can read: {error}", **place) from error
+    with opened(clip.file, "lerobot", **place) as container:
+        _fill(target, container, clip, fps, place)
 
 
 def _fill(target: npt.NDArray[np.uint8], container: Any, clip: Clip, fps: float, place: dict[str, Any]) -> None:
     stream = container.streams.video[0]
-    if stream.codec_context is None:
-        raise refused(clip.file, "a video in a codec that PyAV does not know", **place, kind="unsupported")
-    if str(stream.codec_context.pix_fmt).startswith("gray1"):
-        says = f"a video of depth ({stream.codec_context.pix_fmt}), whose values would be cut to 8 bits"
-        raise refused(clip.file, says, **place, kind="unsupported")
     _check_size(stream.codec_context, target, clip, 0, place)
     if clip.start:
         container.seek(max(int((clip.start - 1 / fps) / stream.time_base), 0), stream=stream)

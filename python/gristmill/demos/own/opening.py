@@ -24,6 +24,7 @@ from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.rlds import ENDING, features_of, files_of_rlds, is_rlds, of_rlds, split_of
 from gristmill.demos.own.saved import files_of_saved, is_saved, of_saved
 from gristmill.demos.own.tables import Table, is_shard, of_npy_folder, of_npz, of_pickle
+from gristmill.demos.own.videos import NAME, of_video
 from gristmill.demos.recording.folder import about_of, files_of_recorded, is_recorded, of_recorded
 from gristmill.errors import ConfigError, FormatError
 from gristmill.jobs.publish import published_folder
@@ -65,7 +66,7 @@ def is_own(path: str) -> bool:
                 return any(name.removesuffix(".npy").split("/")[0] in TELLING for name in file.namelist())
         except (OSError, zipfile.BadZipFile, ValueError):
             return False
-    return kind in ("hdf5", "parquet", "rlds", "mcap") and os.path.isfile(path)
+    return kind in ("hdf5", "parquet", "rlds", "mcap", "video") and os.path.isfile(path)
 
 
 def _is_set(path: str) -> bool:
@@ -204,6 +205,8 @@ def _are_rows(folder: str, names: list[str]) -> bool:
 
 def _kind(path: str) -> str | None:
     found = next((kind for end, kind in _KINDS.items() if path.endswith(end)), None)
+    if found is None and NAME.search(path):
+        return "video"
     return "rlds" if found is None and ENDING.search(path) else found
 
 
@@ -215,7 +218,7 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
     if kind == "mcap":
         return of_mcap(path, max_bytes, fields)
     readers = {"npz": of_npz, "pickle": of_pickle, "parquet": of_parquet, "imitation": of_saved, "rlds": of_rlds}
-    readers["recorded"] = of_recorded
+    readers |= {"recorded": of_recorded, "video": of_video}
     return readers[kind](path, max_bytes)
 
 
@@ -238,6 +241,8 @@ def _gathered(
             splits[split_of(file)] = [splits.get(split_of(file), [first])[0], len(ends.lengths)]
     if kind == "recorded":
         about["recording"] = {name: value for name, value in about_of(path).items() if name != "schema"}
+    if kind == "video":
+        about["lossy"] = list(about["fields"])
     if not ends.lengths:
         raise fault(path, "empty", "no episodes in it")
     return gathered.finish(), ends, about
