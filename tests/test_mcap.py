@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from mcap.writer import CompressionType
-from mcap_files import SECOND, run, write_json, write_protobuf, write_ros
+from mcap_files import SECOND, run, write_json, write_pictures, write_protobuf, write_ros
+from PIL import Image
 
 import gristmill as gm
 from gristmill.demos.own.opening import open_own
@@ -99,6 +101,31 @@ def test_messages_of_ros_are_numbers_by_their_paths(tmp_path: Path, packing: Com
     assert not {"obs.name", "obs.effort", "obs.header.frame_id"} & set(demos.layout.names)
     with pytest.raises(gm.FormatError, match=r"`joints.name`: unsupported: a list of texts"):
         gm.open(path, fields={"obs": "joints.name"})
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("u1", (5, 6, 3)), ("u1", (5, 6)), ("u2", (5, 6))])
+def test_compressed_pictures_are_decoded_at_the_steps(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    shots = [np.arange(np.prod(shape)).reshape(shape).astype(dtype) + np.array(20 * t, dtype) for t in range(8)]
+    path, fields = tmp_path / "run.mcap", {"obs": "/camera.data", "acts": "/action.x"}
+    demos = gm.open(write_pictures(path, [png(one) for one in shots]), fields=fields)
+    found = demos.column("obs")
+    assert (found.dtype, found.shape) == (np.dtype(dtype), (4, 3 if len(shape) == 3 else 1, 5, 6))
+    expected = [np.moveaxis(shots[t].reshape(5, 6, -1), -1, 0) for t in (1, 3, 5, 7)]
+    np.testing.assert_array_equal(found, expected)
+    gm.pack(path, tmp_path / "pack", fields=fields)
+    np.testing.assert_array_equal(gm.open(tmp_path / "pack").column("obs"), found)
+    write_pictures(path, [png(one) for one in (*shots[:3], shots[3][1:])])
+    with pytest.raises(gm.FormatError, match=r"`/camera.data`.*a picture of 4 x 6"):
+        gm.open(path, fields=fields)
+    write_pictures(path, [png(shots[0]), png(shots[1])[:40]])
+    with pytest.raises(gm.FormatError, match=r"/camera.data"):
+        gm.open(path, fields=fields)
+
+
+def png(picture: Any) -> bytes:
+    file = BytesIO()
+    Image.fromarray(picture).save(file, format="PNG")
+    return file.getvalue()
 
 
 def test_messages_of_protobuf_are_numbers_by_their_paths(tmp_path: Path) -> None:

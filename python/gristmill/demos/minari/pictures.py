@@ -26,6 +26,9 @@ _DEEP = ("I;16", "I")
 #: What PNG begins with, and the byte that says how many bits a value has.
 _PNG, _BITS = b"\x89PNG\r\n\x1a\n", 24
 
+#: What files of pictures begin with, and their formats as Pillow calls them.
+PICTURES, _FORMATS = (_PNG, b"\xff\xd8\xff"), ("PNG", "JPEG")
+
 
 def is_jpeg_space(space: Instance, leaf: Leaf) -> bool:
     """Whether Minari keeps the values of a leaf as JPEG: pictures of 32 x 32 or more, from 0 to 255.
@@ -88,6 +91,29 @@ def decoded(
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise refused(path, str(error), episode=episode, row=row, field=field) from error
     return pictures
+
+
+def pictures(files: Sequence[bytes], place: tuple[str, int, str], max_bytes: int) -> npt.NDArray[Any]:
+    """Pictures (count, channels, height, width) of PNG and JPEG files that are all as the first one; `place` as above.
+
+    Raises:
+        MissingPackageError: Pillow is not installed.
+        FormatError: a file is none, or differs from the first one; all take more than `max_bytes`.
+    """
+    pillow = optional("PIL.Image", "mcap")
+    path, episode, field = place
+    try:
+        with pillow.open(io.BytesIO(files[0]), formats=_FORMATS) as first:
+            (width, height), mode = first.size, first.mode
+    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
+        raise refused(path, str(error), episode=episode, row=0, field=field) from error
+    deep = is_deep(files[0])
+    channels = 1 if deep else next((count for count, known in _MODES.items() if known == mode), 0)
+    if len(files) * height * width * channels * (1 + deep) > max_bytes:
+        says = f"{len(files)} pictures of {height} x {width}; the bound is {max_bytes} bytes"
+        raise refused(path, says, episode=episode, field=field, kind="too_large")
+    shape, dtype = (height, width, channels), np.uint16 if deep else np.uint8
+    return np.moveaxis(decoded(files, len(files), shape, place, _FORMATS, dtype), -1, 1)
 
 
 def is_deep(file: bytes) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.demos.own.episodes import fault
-from gristmill.demos.own.mcap_file import TIME, Topic, topics_of
+from gristmill.demos.own.mcap_file import topics_of
 from gristmill.demos.own.names import choose
 from gristmill.demos.own.tables import MAX_ARRAYS, Table
 
@@ -40,13 +40,17 @@ def of_mcap(path: str, max_bytes: int, fields: Mapping[str, str] | None) -> Iter
     clock = found[_clock(chosen, fields)][0]
     others = {name: found[name][0] for name in chosen.values()} if fields is not None else topics
     masks = {f"{name}.{_SEEN}": topic for name, topic in others.items() if topic is not clock}
-    ticks = clock.column(TIME)
+    ticks = clock.times()
 
     def read(name: str) -> npt.NDArray[Any]:
-        if name in found:
-            topic, value = found[name]
-            return _as_they_were(topic, topic.column(value), clock, ticks)
-        return _newest(masks[name], clock, ticks) >= 0
+        topic, value = found.get(name) or (masks[name], None)
+        newest = np.arange(len(ticks)) if topic is clock else np.searchsorted(topic.times(), ticks, "right") - 1
+        seen: npt.NDArray[np.bool_] = newest >= 0
+        if value is None:
+            return seen
+        taken = topic.taken(value, np.maximum(newest, 0))
+        taken[~seen] = 0
+        return taken
 
     yield Table(path, [*found, *(name for name in masks if name not in found)], read, True, left)
 
@@ -56,21 +60,3 @@ def _clock(chosen: Mapping[str, str], fields: Mapping[str, str] | None) -> str:
     heads = ("acts", "obs") if fields is None else ("clock", "acts", "obs")
     ticking = (name for head in heads for field, name in chosen.items() if field.split(".")[0] == head)
     return next(ticking, None) or next(iter(chosen.values()))
-
-
-def _newest(topic: Topic, clock: Topic, ticks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The number of the newest message at or before each tick; -1 where there is none."""
-    if topic is clock:
-        return np.arange(len(ticks))
-    newest: npt.NDArray[np.int64] = np.searchsorted(topic.column(TIME), ticks, "right") - 1
-    return newest
-
-
-def _as_they_were(
-    topic: Topic, values: npt.NDArray[Any], clock: Topic, ticks: npt.NDArray[np.int64]
-) -> npt.NDArray[Any]:
-    """Values of a topic at the ticks of another."""
-    newest = _newest(topic, clock, ticks)
-    taken: npt.NDArray[Any] = values[np.maximum(newest, 0)]
-    taken[newest < 0] = 0
-    return taken

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.demos.minari.catalogue import DAMAGE
+from gristmill.demos.minari.pictures import PICTURES, pictures
 from gristmill.demos.own.episodes import fault
 from gristmill.errors import FormatError
 from gristmill.options.optional import optional
@@ -28,11 +30,23 @@ _NOTHING = "nothing"
 _BESIDE = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture in a message, PNG or JPEG."""
+
+    file: bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return len(self.file)
+
+
 class Topic:
     """The messages of a topic, in the order of their times."""
 
-    def __init__(self, path: str, name: str) -> None:
-        self._path, self._name = path, name
+    def __init__(self, path: str, name: str, max_bytes: int) -> None:
+        self._path, self._name, self._max_bytes = path, name, max_bytes
         self._times: list[int] = []
         self._values: dict[str, list[Any]] = {}
         #: Values that are no column, and why.
@@ -51,12 +65,14 @@ class Topic:
                 self.others[name] = f"message {lacking} has no such value"
             elif isinstance(value, str):
                 self.others[name] = value
-            elif there and np.shape(value) != np.shape(there[0]):
+            elif there and isinstance(value, Picture) != isinstance(there[0], Picture):
+                self.others[name] = f"message {number} differs from message 0 in whether it is a picture"
+            elif there and not isinstance(value, Picture) and np.shape(value) != np.shape(there[0]):
                 shapes = f"message {number} has the shape {np.shape(value)}, message 0 {np.shape(there[0])}"
                 self.others[name] = f"{shapes}; expected one shape"
             else:
                 there.append(value)
-                size += _BESIDE + (value.nbytes if isinstance(value, np.ndarray) else 0)
+                size += _BESIDE + (value.nbytes if isinstance(value, np.ndarray | Picture) else 0)
             if name in self.others:
                 there.clear()
         return size
@@ -66,17 +82,28 @@ class Topic:
         """Names of the values, and `log_time`."""
         return list(dict.fromkeys([*self._values, *self.others, *([TIME] if self._times else [])]))
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """A value of all messages, or their times.
+    def times(self) -> npt.NDArray[np.int64]:
+        """When the messages were logged, ascending."""
+        return np.sort(np.asarray(self._times, np.int64))
+
+    def taken(self, name: str, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """A value of the messages with these numbers, in the order of their times; `log_time` is the time itself.
 
         Raises:
-            FormatError: it is no column.
+            MissingPackageError: pictures need Pillow.
+            FormatError: it is no column, or a picture is none.
         """
         if name in self.others:
             raise fault(self._path, "unsupported", self.others[name], f"{self._name}.{name}")
-        times = np.asarray(self._times, np.int64)
-        values = np.asarray(self._values[name]) if name in self._values else times
-        return values[np.argsort(times, kind="stable")]
+        if name not in self._values:
+            return self.times()[numbers]
+        places = np.argsort(np.asarray(self._times, np.int64), kind="stable")[numbers]
+        values = self._values[name]
+        if not isinstance(values[0], Picture):
+            return np.asarray(values)[places]
+        once, back = np.unique(places, return_inverse=True)
+        place = (self._path, 0, f"{self._name}.{name}")
+        return pictures([values[i].file for i in once], place, self._max_bytes)[back]
 
 
 def topics_of(path: str, max_bytes: int, fields: Mapping[str, str] | None) -> dict[str, Topic]:
@@ -98,7 +125,7 @@ def topics_of(path: str, max_bytes: int, fields: Mapping[str, str] | None) -> di
                 schemas[one.id] = one
             elif kind == "Channel" and one.id not in known:
                 name, wanted = _named(one.topic, fields)
-                topic = topics.setdefault(name, Topic(path, name))
+                topic = topics.setdefault(name, Topic(path, name, max_bytes))
                 known[one.id] = topic, decode.of(one, schemas.get(one.schema_id), topic) if wanted else None
             elif kind == "Message":
                 if one.channel_id not in known:
@@ -218,7 +245,7 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, bool | int | float):
         yield name, value
     elif isinstance(value, bytes | bytearray):
-        yield name, np.frombuffer(value, np.uint8)
+        yield name, Picture(bytes(value)) if value.startswith(PICTURES) else np.frombuffer(value, np.uint8)
     elif isinstance(value, str) or value is None:
         yield name, "a text, or nothing; expected numbers"
     else:
