@@ -179,6 +179,45 @@ def test_an_episode_that_is_left_is_cut_and_one_without_steps_is_none(tmp_path: 
     np.testing.assert_array_equal(demos[1]["next_obs.place"], [[8, 1], [8, 2]])
 
 
+def test_an_environment_that_fails_costs_no_other_one_its_episode(tmp_path: Path) -> None:
+    class Growing(Rooms):
+        def _seen(self) -> dict[str, Any]:
+            return {**super()._seen(), "place": np.zeros(2 if self.t < 2 or self.episode != 1 else 3, np.float32)}
+
+    class Loose(gymnasium.vector.VectorEnv[Any, Any, Any]):
+        """Two environments whose observations are lists of dictionaries, so that they may be wrong."""
+
+        metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+        single_observation_space, single_action_space, num_envs = Rooms.observation_space, Rooms.action_space, 2
+
+        def __init__(self) -> None:
+            self.envs = [Growing(0), Rooms(0)]
+
+        def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+            return [env.reset()[0] for env in self.envs], {}
+
+        def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+            steps = [list(env.step(0)) for env in self.envs]
+            final = [one[0] for one in steps]
+            for env, one in zip(self.envs, steps, strict=True):
+                if one[2] or one[3]:
+                    one[0] = env.reset()[0]
+            seen, rewards, terminated, truncated, _ = map(list, zip(*steps, strict=True))
+            return seen, rewards, terminated, truncated, {"final_obs": final}
+
+    env = gm.demos.record(Loose(), tmp_path / "played")
+    env.reset()
+    failed = 0
+    for _ in range(9):
+        try:
+            env.step([0, 0])
+        except gm.FormatError:
+            failed += 1
+    env.close()
+    assert failed == 1
+    assert sorted(gm.open(tmp_path / "played").lengths) == [2, 3, 3, 4, 4]
+
+
 PROGRAM = """
 import sys
 import gristmill as gm

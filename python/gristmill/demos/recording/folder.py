@@ -74,7 +74,9 @@ def files_of_recorded(folder: str) -> list[str]:
     about = about_of(folder)
     names = os.listdir(folder)
     if any(name.startswith(f".{_FIRST}") for name in names):
-        _gristmill.GameWriter(folder, str(about.get("schema")), 1).finish()
+        # Who may not write here reads the files that are in place.
+        if os.access(folder, os.W_OK):
+            _gristmill.GameWriter(folder, str(about.get("schema")), 1).finish()
         names = os.listdir(folder)
     files = sorted(name for name in names if name.startswith(_FIRST) and name.endswith(_ENDING))
     if not files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Self
 
 import gymnasium
@@ -48,11 +49,9 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         """Writes what is left, and closes the environment."""
-        try:
-            self._episode.end()
-            self._to.writer.close()
-        finally:
-            self.env.close()
+        with ExitStack() as all_of:
+            for end in (self.env.close, self._to.writer.close, self._episode.end):
+                all_of.callback(end)
 
 
 class RecordedVectorEnv(VectorWrapper):
@@ -92,20 +91,38 @@ class RecordedVectorEnv(VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step everywhere, which is taken down."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        for i, episode in enumerate(self._episodes):
-            last = bool(terminated[i] or truncated[i])
-            if self._mode is AutoresetMode.NEXT_STEP and self._ended[i]:
-                # This step began the next episode, whatever the action.
-                episode.begin(_of(observations, i))
-                self._ended[i] = False
-                continue
-            same = last and self._mode is AutoresetMode.SAME_STEP
-            seen = infos["final_obs"][i] if same else _of(observations, i)
-            episode.step(_of(actions, i), seen, rewards[i], terminated[i], truncated[i], info_of(infos, i))
+        # Each of them is taken down, whatever is wrong with another one.
+        with ExitStack() as all_of:
+            for i in reversed(range(self.num_envs)):
+                flags = bool(terminated[i]), bool(truncated[i])
+                all_of.callback(self._take, i, actions, observations, rewards[i], *flags, infos)
+        return observations, rewards, terminated, truncated, infos
+
+    def _take(
+        self,
+        i: int,
+        actions: Any,
+        observations: Any,
+        reward: Any,
+        terminated: bool,
+        truncated: bool,
+        infos: dict[str, Any],
+    ) -> None:
+        """Takes down what one environment did."""
+        episode, last = self._episodes[i], terminated or truncated
+        if self._mode is AutoresetMode.NEXT_STEP and self._ended[i]:
+            # This step began the next episode, whatever the action.
+            self._ended[i] = False
+            episode.begin(_of(observations, i))
+            return
+        same = last and self._mode is AutoresetMode.SAME_STEP
+        self._ended[i] = last and not same
+        seen = infos["final_obs"][i] if same else _of(observations, i)
+        try:
+            episode.step(_of(actions, i), seen, reward, terminated, truncated, info_of(infos, i))
+        finally:
             if same:
                 episode.begin(_of(observations, i))
-            self._ended[i] = last and not same
-        return observations, rewards, terminated, truncated, infos
 
     def flush(self) -> None:
         """Shows readers all episodes that have ended."""
@@ -121,12 +138,11 @@ class RecordedVectorEnv(VectorWrapper):
 
     def close(self, **kwargs: Any) -> None:
         """Writes what is left, and closes the environments."""
-        try:
-            for episode in self._episodes:
-                episode.end()
-            self._to.writer.close()
-        finally:
-            self.env.close(**kwargs)
+        with ExitStack() as all_of:
+            all_of.callback(self.env.close, **kwargs)
+            all_of.callback(self._to.writer.close)
+            for episode in reversed(self._episodes):
+                all_of.callback(episode.end)
 
 
 def _name(env: Any) -> str:
