@@ -55,7 +55,7 @@ def record(
     same environment into one folder.
 
     Args:
-        env: an environment of Gymnasium, or a vector of them, whose episodes are told apart for each of them.
+        env: an environment of Gymnasium, or a vector of them, each of which has its own episodes.
         out: the folder; made where it does not exist.
         infos: what to keep of infos, by name its dtype: `{"lives": "i4", "episode.r": "f8"}`. The field is
             `infos.lives`, and `infos.lives.said` is false in steps in which the environment did not say it.
