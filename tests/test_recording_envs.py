@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,10 @@ def test_every_step_is_there_and_is_packed_and_fed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+@pytest.mark.parametrize("kind", [SyncVectorEnv, partial(AsyncVectorEnv, context="forkserver")], ids=["sync", "async"])
 def test_environments_side_by_side_are_told_apart(tmp_path: Path, mode: AutoresetMode, kind: Any) -> None:
-    env = gm.demos.record(
-        kind([lambda i=i: Rooms(10 * i) for i in range(3)], autoreset_mode=mode), tmp_path / "played", infos=INFOS
-    )
+    venv = kind([partial(Rooms, 10 * i) for i in range(3)], autoreset_mode=mode)
+    env = gm.demos.record(venv, tmp_path / "played", infos=INFOS)
     env.reset()
     acted = []
     for _ in range(40):
