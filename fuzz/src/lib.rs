@@ -3,6 +3,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+#[path = "binpack.rs"]
+mod binpacks;
 #[path = "bullet.rs"]
 mod bullets;
 #[path = "demo.rs"]
@@ -38,6 +40,7 @@ use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
+pub use binpacks::binpack;
 pub use bullets::bullet;
 pub use demo::{npz, shard};
 pub use g2048::{log_line, rows, sidecar, tokenizer};

@@ -8,6 +8,8 @@ use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, Whole, read_span};
 
+use crate::binpack::pack::{self as packed_chains, PackedChains};
+use crate::binpack::source::{self as binpacks, Binpack};
 use crate::bullet::pack::{self as packed_boards, PackedBoards};
 use crate::bullet::source::BoardFile;
 use crate::chess::pack::{self as packed_chess, PackedGames};
@@ -24,7 +26,7 @@ use crate::katago::pack::{self as packed_shards, PackedShards};
 use crate::katago::shard::{self, Shard, is_shard as is_rows};
 use crate::records::RecordFile;
 use crate::records::pack::{self as packed_records, PackedRecords};
-use crate::{bullet, chess, demo, g2048, katago, records};
+use crate::{binpack, bullet, chess, demo, g2048, katago, records};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -49,6 +51,8 @@ pub enum Format {
     Demonstrations,
     /// Boards of bulletformat.
     Bullet,
+    /// Chains of Stockfish's binpack: `.binpack`.
+    Binpack,
     /// Records of any game: `.records`.
     Records,
     /// Training rows of KataGo: an `.npz`, told by its members.
@@ -65,7 +69,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row {
         format: Format::G2048Log,
         kind: Some(g2048::KIND),
@@ -131,6 +135,14 @@ const ROWS: [Row; 10] = [
         open: |key, _| Ok(Arc::new(GameFile::new(key))),
     },
     Row {
+        format: Format::Binpack,
+        kind: Some(binpack::KIND),
+        access: Access::Random,
+        extensions: &[".binpack"],
+        magic: binpacks::begins,
+        open: |key, from| Ok(Arc::new(Binpack::open(key, from)?)),
+    },
+    Row {
         format: Format::Bullet,
         kind: Some(bullet::KIND),
         access: Access::Random,
@@ -177,10 +189,11 @@ fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Who
 type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
 
 /// What chunk files may say that they hold, and how that is opened.
-const PACKINGS: [(chunks::Codec, OpenPacked); 5] = [
+const PACKINGS: [(chunks::Codec, OpenPacked); 6] = [
     (packed_chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
     (packed_demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
     (packed_boards::CODEC, |key, index| Ok(Arc::new(PackedBoards::new(key, index)?))),
+    (packed_chains::CODEC, |key, index| Ok(Arc::new(PackedChains::new(key, index)?))),
     (packed_records::CODEC, |key, index| Ok(Arc::new(PackedRecords::new(key, index)?))),
     (packed_shards::CODEC, |key, index| Ok(Arc::new(PackedShards::new(key, index)?))),
 ];

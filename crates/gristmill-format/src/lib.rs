@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+pub mod binpack;
 pub mod bullet;
 pub mod chess;
 pub mod demo;

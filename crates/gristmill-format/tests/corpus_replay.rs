@@ -43,6 +43,11 @@ fn gzip_chunk() {
 }
 
 #[test]
+fn binpack() {
+    replay("binpack", fuzz_bodies::binpack);
+}
+
+#[test]
 fn bullet() {
     replay("bullet", fuzz_bodies::bullet);
 }

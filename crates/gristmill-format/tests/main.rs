@@ -1,6 +1,7 @@
 //! Formats through their public face: vectors, documents, damaged bytes. One program, since each that is linked costs as
 //! much as its tests.
 
+mod binpack;
 mod bullet;
 mod chess_board;
 mod chess_compact;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::repository::{report, rust};
 
 /// Folders of the format room that are of one game.
-const GAMES: [&str; 6] = ["chess", "g2048", "demo", "bullet", "records", "katago"];
+const GAMES: [&str; 7] = ["chess", "g2048", "demo", "binpack", "bullet", "records", "katago"];
 
 /// Crates above the formats and below the faces.
 const CRATES: [&str; 5] = [

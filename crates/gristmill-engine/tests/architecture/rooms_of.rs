@@ -20,13 +20,14 @@ pub(crate) const HOUSES: [House; 12] = [
         source: "crates/gristmill-format/src/",
         rooms: &[
             ("nnue", &[]),
+            ("binpack", &["nnue"]),
             ("bullet", &["nnue"]),
             ("chess", &["nnue"]),
             ("demo", &[]),
             ("g2048", &[]),
             ("katago", &[]),
             ("records", &[]),
-            ("detect", &["bullet", "chess", "demo", "g2048", "katago", "records"]),
+            ("detect", &["binpack", "bullet", "chess", "demo", "g2048", "katago", "records"]),
         ],
     },
     House {

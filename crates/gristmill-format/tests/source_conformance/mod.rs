@@ -7,6 +7,7 @@ mod suite;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gristmill_format::binpack::pack as binpack;
 use gristmill_format::bullet::{Board, pack as bullet};
 use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::{CODEC, Packer};
@@ -110,6 +111,26 @@ fn a_chunk_file_of_packed_games() {
     }
     file.extend(index.finish());
     conform(&Case::new("games-00000.chunks", Format::Chunks, file, games, open));
+}
+
+#[test]
+fn a_binpack() {
+    // Nothing guards moves and scores, and a flip may make another chain.
+    let (file, chunks) = crate::binpack::file();
+    let case = Case::new("games.binpack", Format::Binpack, file, chunks, open);
+    conform(&Case { guarded: false, ..case });
+}
+
+#[test]
+fn a_chunk_file_of_chains() {
+    let (mut file, mut index) = (MAGIC.to_vec(), ChunkFileWriter::new(binpack::CODEC));
+    let (_, chunks) = crate::binpack::file();
+    for (i, records) in chunks.iter().enumerate() {
+        index.add(&format!("games.binpack/{i}"), (records.len() / 33) as u32, records).unwrap();
+        file.extend(records);
+    }
+    file.extend(index.finish());
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));
 }
 
 #[test]
@@ -232,6 +253,8 @@ fn names_and_first_bytes_tell_the_format() {
         ("noname", b"\x1f\x8b\x08", Some(Format::ChessGame)),
         ("noname", b"\x06\0\0\0\x01", Some(Format::ChessGame)),
         ("noname", &tar, Some(Format::ChessTar)),
+        ("a/b.BINPACK", b"", Some(Format::Binpack)),
+        ("noname", b"BINP\x10\0\0\0", Some(Format::Binpack)),
         ("games-00000.chunks", b"", Some(Format::Chunks)),
         ("noname", b"GMCHUNK1", Some(Format::Chunks)),
         ("noname", b"PK", None),
