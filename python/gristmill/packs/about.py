@@ -25,6 +25,7 @@ _BESIDE = ("values", "embeddings")
 _OF = {
     "chess": ("positions of chess", "games"),
     "demo": ("steps", "demonstrations"),
+    "binpack": ("positions of chess", "chains"),
     "bullet": ("boards of chess", "blocks"),
     "2048": ("positions of 2048", "games"),
 }

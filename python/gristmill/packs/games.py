@@ -22,7 +22,7 @@ class Games(Selection):
 
     @property
     def kind(self) -> str:
-        """What the frames are of: `"chess"`, `"demo"`, `"bullet"` or `"records"`."""
+        """What the frames are of: `"chess"`, `"demo"`, `"bullet"`, `"binpack"` or `"records"`."""
         return self._compiled.form
 
     def encode(self, indices: npt.ArrayLike, encoder: Tensors | Fields | None = None) -> dict[str, Array]:

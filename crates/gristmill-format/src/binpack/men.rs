@@ -1,6 +1,8 @@
 //! The words of the format: sorts of men, men on their squares, moves in 16 bits.
 //! Says what bits mean; whether they make sense is for the board to say.
 
+use std::fmt;
+
 /// The sorts of men.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
@@ -21,6 +23,22 @@ pub enum Sort {
 impl Sort {
     /// All of them, in the order of their numbers.
     pub const ALL: [Sort; 6] = [Sort::Pawn, Sort::Knight, Sort::Bishop, Sort::Rook, Sort::Queen, Sort::King];
+}
+
+/// As `e2e4`, or `e7e8q`; castling as the king takes the rook, `none` where no move is known.
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Move::NONE {
+            return f.write_str("none");
+        }
+        let name = |square: u8| (char::from(b'a' + square % 8), square / 8 + 1);
+        let ((from, start), (to, end)) = (name(self.from()), name(self.to()));
+        write!(f, "{from}{start}{to}{end}")?;
+        match self.promotion() {
+            Some(_) => write!(f, "{}", ['n', 'b', 'r', 'q'][usize::from(self.0 & 3)]),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Occupied squares, and four bits for each man in their order, the lowest first.

@@ -5,6 +5,7 @@ pub mod bits;
 pub mod board;
 pub mod chain;
 pub mod encode;
+pub mod fen;
 pub mod men;
 pub mod pack;
 pub mod record;

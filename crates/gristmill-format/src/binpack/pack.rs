@@ -8,7 +8,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::Chunk;
 
 use super::KIND;
-use super::record::{BYTES, check_all, layout};
+use super::record::{BYTES, Position, check_all, layout};
 
 /// What a chunk file of positions says that it holds.
 pub const CODEC: Codec = *b"binpack\x01";
@@ -30,7 +30,8 @@ impl Packing for Chains {
     const CHUNKS: &'static str = "chains of positions";
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
-        agree(check_all(bytes)?, frames)?;
+        // Each record is looked at where it is used: few of a chain are, where rows alone are wanted.
+        agree(if let Wanted::Rows(_) = wanted { bytes.len() / BYTES } else { check_all(bytes)? }, frames)?;
         let positions = bytes.as_chunks::<BYTES>().0;
         out.frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };
         let room = check_room(out.frames, BYTES, max).inspect_err(|_| out.frames = 0)?;
@@ -40,7 +41,9 @@ impl Packing for Chains {
             Wanted::Rows(rows) => {
                 for row in rows {
                     let missing = || Error::new(Kind::Missing, format!("frame {row} of {frames}"));
-                    out.bytes.extend_from_slice(positions.get(*row as usize).ok_or_else(missing)?);
+                    let record = positions.get(*row as usize).ok_or_else(missing)?;
+                    Position::new(record).map_err(|e| e.in_frame(*row as usize))?;
+                    out.bytes.extend_from_slice(record);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What the jobs do with the chunks of each kind: check, draw, count. One table, a file for each game; the engine's `kinds`
 //! says what else a kind is. A kind that is not in the table is refused by its name when a file of it is opened.
 
+mod binpack;
 mod bullet;
 mod chess;
 mod demo;
@@ -13,8 +14,8 @@ use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResu
 use crate::work::Work;
 
 /// What each kind's chunks are for the jobs.
-const WORKS: [&dyn Work; 6] =
-    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records, &katago::KataGo];
+const WORKS: [&dyn Work; 7] =
+    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &binpack::Binpack, &records::Records, &katago::KataGo];
 
 /// The jobs on chunks of the kind of this name.
 ///

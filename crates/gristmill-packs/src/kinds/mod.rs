@@ -1,6 +1,7 @@
 //! What frames are of -> all that the engine has to know of it: one table, a folder for each game. Outside of a game's own
 //! folders no other place has to name it. A kind that is not in the table is refused by its name, and never taken for another.
 
+pub mod binpack;
 pub mod bullet;
 pub mod chess;
 pub mod demo;
@@ -26,8 +27,8 @@ use gristmill_stages::config::EncoderConfig;
 use crate::chunks::codec::{Codec, Packing};
 
 /// The kinds that there are.
-const KINDS: [&dyn Kind; 6] =
-    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &records::Records, &katago::KataGo];
+const KINDS: [&dyn Kind; 7] =
+    [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet, &binpack::Binpack, &records::Records, &katago::KataGo];
 
 /// What frames are of: a game, and how this program records it.
 pub trait Kind: Debug + Send + Sync {

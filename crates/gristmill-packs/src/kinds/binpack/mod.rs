@@ -1,0 +1,142 @@
+//! Positions of Stockfish's binpack, as the engine has to know them: packed as records, with their columns and tensors.
+//! A chunk is a chain: positions of a game that follow from each other.
+
+pub mod columns;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::binpack::record::{BYTES, DERIVED, at};
+use gristmill_format::binpack::{KIND, Position, PositionEncoder, layout, pack};
+use gristmill_format::container::packed::agree;
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
+use gristmill_runtime::error::Result;
+use gristmill_runtime::table::Pick;
+use gristmill_stages::config::EncoderConfig;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::{Encoding, Kind, of_tensors, plain};
+use crate::chunks::codec::{Called, Codec, Packing};
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::pack_table::Content;
+
+/// Positions of Stockfish's binpack.
+#[derive(Debug)]
+pub struct Binpack;
+
+impl Kind for Binpack {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "chains of Stockfish's binpack"
+    }
+
+    fn files(&self) -> &'static str {
+        "Stockfish's binpacks (.binpack)"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Of(KIND.to_owned())
+    }
+
+    fn encoding(&self) -> Option<&dyn Encoding> {
+        Some(&Binpack)
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&Binpack)
+    }
+}
+
+impl Encoding for Binpack {
+    fn of_stream(&self, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(PositionEncoder::new(tensors))
+    }
+
+    fn of_rows(&self, tensors: &[String], _: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
+        of_tensors(PositionEncoder::new(tensors))
+    }
+
+    fn decides(&self, _: Value, tensors: &[String]) -> Value {
+        json!({ "binpack": tensors })
+    }
+}
+
+impl Codec for Binpack {
+    fn called(&self) -> Called {
+        Called::of::<pack::Chains>()
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    fn layout(&self, _: &dyn Fn() -> FormatResult<Vec<u8>>) -> FormatResult<Arc<Layout>> {
+        Ok(Arc::clone(layout()))
+    }
+
+    fn derived(&self) -> &'static [&'static str] {
+        &DERIVED
+    }
+
+    fn derive(&self, i: usize, _: &Layout, record: &[u8]) -> FormatResult<i64> {
+        Position::new(record)?.derived(i)
+    }
+
+    /// Chains are the same where the same men with the same rights stand in all their positions, whatever is known of these.
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
+        let content = |game: u64| {
+            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
+            let (first, frames) = pack.frames(game).ok_or_else(missing)?;
+            let rows: Vec<u64> = (first..first + frames).collect();
+            let mut all = vec![0; rows.len() * BYTES];
+            self.gather(pack, &rows, &mut all)?;
+            let mut hash = Xxh3::new();
+            all.as_chunks::<BYTES>().0.iter().for_each(|record| hash.update(&record[..at::MOVE]));
+            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(&all) })
+        };
+        games.map(content).collect()
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| {
+            out.extend_from_slice(chunk.records());
+            Ok(())
+        };
+        Some(Packing { label: "positions of Stockfish's binpack", pack, facts: columns::facts })
+    }
+
+    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
+        Ok(None)
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        plain::gather(pack, rows, out, records)
+    }
+
+    fn encode(
+        &self,
+        pack: &ChunkPack,
+        encoder: &dyn Encoder,
+        picks: &[Pick],
+        out: &mut [&mut [u8]],
+    ) -> FormatResult<()> {
+        plain::encode(pack, encoder, picks, out, records)
+    }
+}
+
+/// The records of a chunk: all of it. Their sum is held against the index before; each record is looked at where it is used, since
+/// few of a chain are.
+fn records<'a>(_: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+    if let Some(frames) = frames {
+        agree(bytes.len() / BYTES, frames)?;
+    }
+    Ok(bytes)
+}
