@@ -98,11 +98,6 @@ impl Closed {
         detect::detect_alone(&self.name, &*self.store.open(&self.name).ok()?).ok()?
     }
 
-    /// The form of another program that its name tells, which nothing here reads, and the way around that.
-    pub(super) fn foreign(&self) -> Option<&'static str> {
-        foreign(&self.name)
-    }
-
     /// Opens it.
     pub(super) fn open(&self) -> Found {
         open(&*self.store, &self.name, self.path.clone(), self.in_folder)
@@ -180,19 +175,6 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
     Ok(listing)
 }
 
-/// Ends of names of files that other programs write, and what to do with them.
-const FOREIGN: [(&str, &str); 1] = [(
-    ".binpack",
-    "a binpack of Stockfish, which is not read here: write its positions as BulletFormat with the tools of its own, and \
-     that is read",
-)];
-
-/// What the name of a file tells of a form that is not read.
-fn foreign(name: &str) -> Option<&'static str> {
-    let known = FOREIGN.iter().find(|(end, _)| name.len() > end.len() && name.to_ascii_lowercase().ends_with(end));
-    known.map(|(_, says)| *says)
-}
-
 /// The folder and the last part of a name.
 fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
@@ -250,8 +232,7 @@ pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool)
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
             let expected = gristmill_engine::kinds::files();
-            let detail =
-                foreign(name).map_or_else(|| format!("no format known here; expected {expected}"), str::to_owned);
+            let detail = format!("no format known here; expected {expected}");
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

@@ -1,5 +1,5 @@
-//! Games of any form, in files or packs -> one file of text: their moves, or their positions. Games that no words can tell are left
-//! out and named; the file appears whole or not at all.
+//! Games of any form, in files or packs -> one file: text of their moves or positions, boards, chains. Games that no words can tell
+//! are left out and named; the file appears whole or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::files::{self, Found};
 use crate::merge::danger;
 use crate::meter::Meter;
 pub use crate::work::Words;
-use crate::work::{Opened, is_unreadable};
+use crate::work::{Opened, Scribe, Work, is_unreadable};
 
 /// Messages about what was left out that are kept for people to read.
 const MESSAGES: usize = 20;
 
-/// Bytes of text that are written at a time.
+/// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
 
 /// What to tell, and where.
@@ -34,9 +34,9 @@ const PIECE: usize = 1 << 20;
 pub struct NotationOptions {
     /// A file, or a folder with everything below it, a pack among them.
     pub path: PathBuf,
-    /// The file of text.
+    /// The file that is made.
     pub out: PathBuf,
-    /// What the text says.
+    /// What it says.
     pub words: Words,
     /// Replace a file that is there.
     pub overwrite: bool,
@@ -57,8 +57,12 @@ pub struct Told {
     pub games: u64,
     /// Frames of these games.
     pub frames: u64,
-    /// Bytes of text.
+    /// Bytes of the file.
     pub bytes: u64,
+    /// Frames without a score that were left out, where the form has none without.
+    pub unscored: u64,
+    /// What the form needs and the data does not say.
+    pub made_up: Vec<&'static str>,
     /// Games and files that were left out, by the kind of their fault.
     pub left_out: BTreeMap<String, u64>,
     /// What was wrong with them, at most the first few.
@@ -97,8 +101,8 @@ pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Res
         let text = format!("no game in {} could be told{}", path.display(), first.unwrap_or_default());
         return Err(Error::config("path", text));
     }
+    telling.end(&mut staged)?;
     if let Some(mut staged) = staged {
-        staged.append(telling.text.as_bytes())?;
         staged.seal()?;
         staged.publish()?;
     }
@@ -109,7 +113,9 @@ pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Res
 struct Telling<'a> {
     options: &'a NotationOptions,
     told: Told,
-    text: String,
+    /// What writes the chunks of each kind that was met, by its name.
+    scribes: Vec<(&'static str, Box<dyn Scribe>)>,
+    text: Vec<u8>,
     stored: Vec<u8>,
     chunk: Chunk,
 }
@@ -122,12 +128,14 @@ impl<'a> Telling<'a> {
             games: 0,
             frames: 0,
             bytes: 0,
+            unscored: 0,
+            made_up: Vec::new(),
             left_out: BTreeMap::new(),
             faults: Vec::new(),
             dry_run: options.dry_run,
             seconds: 0.0,
         };
-        Telling { options, told, text: String::new(), stored: Vec::new(), chunk: Chunk::default() }
+        Telling { options, told, scribes: Vec::new(), text: Vec::new(), stored: Vec::new(), chunk: Chunk::default() }
     }
 
     /// Leaves a game or a file out; one that could not be read ends the job, since its content is unknown.
@@ -142,8 +150,30 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
+    /// Writes what there is so far.
+    fn flush(&mut self, staged: &mut Option<Staged>) -> Result<()> {
+        if let Some(staged) = staged {
+            staged.append(&self.text)?;
+        }
+        self.told.bytes += self.text.len() as u64;
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Writes what was held back.
+    fn end(&mut self, staged: &mut Option<Staged>) -> Result<()> {
+        for (_, scribe) in &mut self.scribes {
+            scribe.end(&mut self.text);
+            self.told.made_up.extend(scribe.made_up());
+        }
+        self.flush(staged)
+    }
+
     fn file(&mut self, file: &Opened, staged: &mut Option<Staged>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let tags = said(file).unwrap_or_default();
+        for fault in file.source.faults() {
+            self.fault(fault.clone().in_source(&file.path))?;
+        }
         for i in 0..file.source.len() {
             if self.options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
@@ -154,27 +184,46 @@ impl<'a> Telling<'a> {
                 if let Some(tags) = tags.get(&(i as u64)) {
                     self.chunk.said.clone_from(tags);
                 }
-                let told = file.kind.tell(&self.chunk, self.options.words, &mut self.text);
+                let told = scribe(&mut self.scribes, file.kind, self.options.words)
+                    .and_then(|scribe| scribe.add(&self.chunk, &mut self.text));
                 told.map_err(|e| e.in_chunk(i).in_source(&file.path))
             });
-            if let Err(e) = told {
-                self.text.truncate(before);
-                self.fault(e)?;
-                continue;
-            }
-            self.told.games += 1;
-            self.told.frames += self.chunk.frames as u64;
-            self.told.bytes += (self.text.len() - before) as u64;
-            if self.text.len() >= PIECE {
-                if let Some(staged) = staged {
-                    staged.append(self.text.as_bytes())?;
+            let frames = match told {
+                Ok(frames) => frames,
+                Err(e) => {
+                    self.text.truncate(before);
+                    self.fault(e)?;
+                    continue;
                 }
-                self.text.clear();
+            };
+            self.told.games += 1;
+            self.told.frames += frames;
+            self.told.unscored += self.chunk.frames as u64 - frames;
+            if self.text.len() >= PIECE {
+                self.flush(staged)?;
                 progress(self.told.games);
             }
         }
         Ok(())
     }
+}
+
+/// What writes chunks of a kind, made where it was not met before.
+///
+/// Errors: `Unsupported` for words that the kind does not have.
+fn scribe<'a>(
+    scribes: &'a mut Vec<(&'static str, Box<dyn Scribe>)>,
+    kind: &dyn Work,
+    words: Words,
+) -> gristmill_format::Result<&'a mut Box<dyn Scribe>> {
+    let number = match scribes.iter().position(|(name, _)| *name == kind.name()) {
+        Some(number) => number,
+        None => {
+            scribes.push((kind.name(), kind.scribe(words)?));
+            scribes.len() - 1
+        }
+    };
+    Ok(&mut scribes[number].1)
 }
 
 /// What the database of a pack says of the games in one of its files, by their numbers there; none for any other file.

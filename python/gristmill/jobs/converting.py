@@ -17,8 +17,8 @@ from gristmill.options.arguments import named
 #: What rows of 2048 become.
 RowForm: TypeAlias = Literal["aligned48", "packed46", "self-play", "legacy", "exponents", "parquet", "arrow"]
 
-#: What games of chess become: records, or one text of moves or positions.
-GameForm: TypeAlias = Literal["v6", "v7", "pgn", "fen"]
+#: What games of chess become: records, or one file of moves, positions, boards or chains.
+GameForm: TypeAlias = Literal["v6", "v7", "pgn", "fen", "bulletformat", "binpack"]
 
 #: What each kind of data is called in errors.
 _KINDS = {"rows": "rows of 2048", "games": "games of chess", "demonstrations": "demonstrations"}
@@ -88,14 +88,18 @@ class ConvertedGames:
 
 @dataclass(frozen=True)
 class ToldGames:
-    """What came of games that were written as text."""
+    """What came of games that were written as one file."""
 
     output: str
-    #: `pgn` or `fen`.
+    #: `pgn`, `fen`, `bulletformat` or `binpack`.
     to: str
     games: int
     frames: int
     bytes: int
+    #: Positions without a score that were left out, where the form has none without.
+    unscored: int
+    #: What the form needs and the data does not say.
+    made_up: list[str]
     #: Games and files that were left out, by the kind of their fault, and what was wrong with the first few.
     left_out: dict[str, int]
     faults: list[str]
@@ -147,7 +151,7 @@ def convert(
 def convert(
     input: Path,
     output: Path,
-    to: Literal["pgn", "fen"],
+    to: Literal["pgn", "fen", "bulletformat", "binpack"],
     *,
     overwrite: bool = ...,
     dry_run: bool = ...,
@@ -270,7 +274,9 @@ def convert(
         to: a pack of 48-byte or 46-byte rows; self-play; a legacy pack; `exponents`: boards decoded, in order of game
             and step, with everything that is known of each step. `parquet` and `arrow` hold what `exponents` does,
             and need pyarrow (`pip install gristmill[arrow]`). Games of chess: `v6` and `v7` say what `version` says;
-            `pgn` and `fen` make one file of text, of all games or a line for each position.
+            `pgn` and `fen` make one file of text, of all games or a line for each position. Positions of Stockfish's
+            binpack, or a pack of them, become `fen`, `bulletformat` (32 bytes for each that has a score) or `binpack`;
+            boards of bulletformat become `binpack`, and `made_up` of the result says what they do not.
         join: rows whose fields are joined by game and step: folders, or `folder/name` for its files `name.npy` and
             `name-<digits>.npy`. Only with `exponents`, `parquet` and `arrow`.
         inner: leave out steps that one of `join` does not have, rather than refuse.
@@ -318,7 +324,7 @@ def convert(
     if kind == "games" and any(given[name] != value for name, value in _OF["demonstrations"].items()):
         kind = "demonstrations"
     options = {"input": os.fspath(input), "output": os.fspath(output), **_options(kind, os.fspath(input), given)}
-    if kind == "games" and (to == "pgn" or to == "fen"):
+    if kind == "games" and to in ("pgn", "fen", "bulletformat", "binpack"):
         return _told(options, to, overwrite)
     if kind == "games" and (to == "v6" or to == "v7"):
         if version is not None:
@@ -327,7 +333,7 @@ def convert(
     if to is not None and kind != "rows":
         raise ConfigError(f"`to`: `{to}` is for rows of 2048; {input} holds {_KINDS[kind]}", field="to")
     if kind == "rows":
-        if to in ("v6", "v7", "pgn", "fen"):
+        if to in ("v6", "v7", "pgn", "fen", "bulletformat", "binpack"):
             raise ConfigError(f"`to`: `{to}` is for games of chess; {input} holds {_KINDS[kind]}", field="to")
         return _rows(options, cast("RowForm | None", to), overwrite)
     if kind == "games":

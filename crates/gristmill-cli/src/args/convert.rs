@@ -12,6 +12,7 @@ use super::rewrite::Rewriting;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill convert games v7 --version 7\n  \
 gristmill convert games tars --container tar --games-per-tar 1000\n  \
+gristmill convert games.binpack boards.bf\n  \
 gristmill convert games.tar loose --container loose --version 6 --lossy\n  \
 gristmill convert selfplay rows --to exponents\n  \
 gristmill convert pack rows --to exponents --join pack/annotations\n  \
@@ -113,4 +114,8 @@ pub(crate) enum To {
     Pgn,
     /// Positions of chess as one text, a line for each. OUT.fen says it, too.
     Fen,
+    /// Positions of a binpack as boards of bulletformat. OUT.bf, OUT.bullet and OUT.bulletformat say it, too.
+    Bulletformat,
+    /// Positions of a binpack or its pack, or boards, as Stockfish's binpack. OUT.binpack says it, too.
+    Binpack,
 }

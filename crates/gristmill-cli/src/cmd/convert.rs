@@ -90,7 +90,7 @@ fn g2048(args: &Convert) -> Result<()> {
         Some(To::SelfPlay) => rows::To::SelfPlay,
         Some(To::Legacy) => rows::To::Legacy,
         Some(To::Exponents) => rows::To::Exponents,
-        Some(To::V6 | To::V7 | To::Pgn | To::Fen) => {
+        Some(To::V6 | To::V7 | To::Pgn | To::Fen | To::Bulletformat | To::Binpack) => {
             return Err(Failure::Usage(format!("{path} holds rows of 2048; this --to is for games of chess")));
         }
         None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),

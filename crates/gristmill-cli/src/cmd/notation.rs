@@ -1,4 +1,4 @@
-//! `convert` to PGN and FEN: games of any form as text.
+//! `convert` to PGN and FEN, bulletformat and binpack: games of any form as one file.
 
 use gristmill_engine::Error;
 use gristmill_jobs::notation::{NotationOptions, Words, notation};
@@ -10,12 +10,19 @@ use crate::stopping;
 
 /// What the words ask for: by `--to`, or by the name of the output; none for anything else.
 pub(super) fn asked(args: &Convert) -> Option<Words> {
-    let named = |ending: &str| args.rewriting.out.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+    let named = |endings: &[&str]| {
+        let found = args.rewriting.out.extension();
+        found.is_some_and(|found| endings.iter().any(|ending| found.eq_ignore_ascii_case(ending)))
+    };
     match args.g2048.to {
         Some(To::Pgn) => Some(Words::Pgn),
         Some(To::Fen) => Some(Words::Fen),
-        None if named("pgn") => Some(Words::Pgn),
-        None if named("fen") => Some(Words::Fen),
+        Some(To::Bulletformat) => Some(Words::Bulletformat),
+        Some(To::Binpack) => Some(Words::Binpack),
+        None if named(&["pgn"]) => Some(Words::Pgn),
+        None if named(&["fen"]) => Some(Words::Fen),
+        None if named(&["bf", "bullet", "bulletformat"]) => Some(Words::Bulletformat),
+        None if named(&["binpack"]) => Some(Words::Binpack),
         _ => None,
     }
 }

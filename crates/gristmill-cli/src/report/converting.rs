@@ -16,9 +16,13 @@ pub(crate) fn told(told: &Told) -> String {
     let verb = if told.dry_run { "would hold" } else { "holds" };
     let Told { output, games, frames, bytes, to, .. } = told;
     let _ = write!(out, "{output} {verb} {games} games of {frames} positions as {}, {bytes} bytes", to.name());
+    if told.unscored > 0 {
+        let _ = write!(out, "; {} positions without a score left out", told.unscored);
+    }
     if left_out > 0 {
         let _ = write!(out, "; {left_out} games or files left out");
     }
+    told.made_up.iter().for_each(|what| _ = write!(out, "\nmade up: {what}"));
     out
 }
 

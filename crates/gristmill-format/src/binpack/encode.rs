@@ -6,6 +6,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{Layout, Scalar};
 use std::ops::Range;
 
+use super::boards::BOARD;
 use super::record::{Position, at, layout};
 
 /// Men of a position, and so numbers of its features.
@@ -15,13 +16,17 @@ const MEN: usize = 32;
 const PLANES: usize = 12;
 
 /// The tensors that there are: name, element and shape of a row.
-const TENSORS: [(&str, Scalar, &[usize]); 5] = [
+const TENSORS: [(&str, Scalar, &[usize]); 6] = [
     ("stm", Scalar::I32, &[MEN]),
     ("nstm", Scalar::I32, &[MEN]),
     ("score", Scalar::F32, &[]),
     ("result", Scalar::F32, &[]),
     ("planes", Scalar::F32, &[PLANES, 8, 8]),
+    ("board", Scalar::U8, &[BOARD]),
 ];
+
+/// The number of the boards among them.
+const BOARDS: usize = 5;
 
 /// How many of them there are where none is named.
 const USUAL: usize = 4;
@@ -35,6 +40,8 @@ pub struct PositionEncoder {
     outputs: Vec<TensorSpec>,
     /// The number of each among [`TENSORS`].
     numbers: Vec<usize>,
+    /// Whether one of them needs features.
+    has_features: bool,
 }
 
 impl PositionEncoder {
@@ -57,7 +64,8 @@ impl PositionEncoder {
             return Err(Error::new(Kind::Corrupt, format!("the tensor `{}` is named twice", TENSORS[numbers[i]].0)));
         }
         let spec = |number: &usize| TensorSpec::new(TENSORS[*number].0, TENSORS[*number].1, TENSORS[*number].2);
-        Ok(PositionEncoder { outputs: numbers.iter().map(spec).collect(), numbers })
+        let has_features = numbers.iter().any(|number| matches!(number, 0 | 1 | 4));
+        Ok(PositionEncoder { outputs: numbers.iter().map(spec).collect(), numbers, has_features })
     }
 }
 
@@ -100,10 +108,15 @@ impl Encoder for PositionEncoder {
         for (i, row) in rows.iter().enumerate() {
             let position = Position::new(row.record).map_err(|e| e.in_frame(row.provenance.frame as usize))?;
             let mut both = [[NONE; MEN]; 2];
-            let count = features(&position, &mut both);
+            let count = if self.has_features { features(&position, &mut both) } else { 0 };
             for ((number, spec), out) in self.numbers.iter().zip(&self.outputs).zip(out.iter_mut()) {
                 let size = spec.row_bytes();
-                let cells = out[i * size..][..size].as_chunks_mut::<4>().0;
+                let out = &mut out[i * size..][..size];
+                if *number == BOARDS {
+                    out.copy_from_slice(&position.board_bytes());
+                    continue;
+                }
+                let cells = out.as_chunks_mut::<4>().0;
                 match number {
                     0 | 1 => {
                         for (cell, feature) in cells.iter_mut().zip(both[*number]) {

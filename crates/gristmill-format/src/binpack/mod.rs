@@ -3,6 +3,7 @@
 
 pub mod bits;
 pub mod board;
+pub mod boards;
 pub mod chain;
 pub mod encode;
 pub mod fen;

@@ -9,9 +9,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::selection;
 use gristmill_engine::store::Residence;
-use gristmill_engine::store::files::is_folder;
 use gristmill_engine::store::place::resolved;
-use gristmill_format::Kind;
 use gristmill_format::source::Chunk;
 
 use super::stand_ins::StandIns;
@@ -87,15 +85,6 @@ impl<'a> Look<'a> {
     ) -> Result<()> {
         let path = &*resolved(path)?;
         let Ok(listing) = files::list(path) else { return Ok(()) };
-        // In a folder, files of other programs are no fault for `verify`; a path that names one is.
-        let folder = is_folder(path)?;
-        for file in listing.files.iter().filter(|_| side == 0 && folder) {
-            if let Some(says) = file.foreign() {
-                let kind = Kind::UnknownFormat.name();
-                let file = Some(file.path().to_owned());
-                self.signs.add(Fault { kind, file, detail: says.to_owned(), ..Fault::default() });
-            }
-        }
         let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
         let look = move |i: usize| file(&files[i], &hands);
         let started = InOrder::start(manner.workers.min(count.max(1)), count, manner.stop.clone(), look);

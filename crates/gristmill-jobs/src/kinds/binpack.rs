@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use gristmill_engine::error::Result;
+use gristmill_format::binpack::write::Writer;
 use gristmill_format::binpack::{KIND, Position, chain};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result as FormatResult};
 
 use crate::work::drawn::DrawnView;
-use crate::work::{Counting, FramePlace, FrameView, Opened, Words, Work};
+use crate::work::{Counting, FramePlace, FrameView, Opened, Scribe, Words, Work};
 
 /// Units of a bar of scores.
 const BAR: i64 = 100;
@@ -52,17 +53,16 @@ impl Work for Binpack {
         Ok(FrameView::Drawn(Box::new(DrawnView { place, picture, facts })))
     }
 
-    fn tell(&self, chunk: &Chunk, words: Words, out: &mut String) -> FormatResult<()> {
-        if words != Words::Fen {
-            let detail = "chains of a binpack are parts of games, which no PGN tells; --to fen tells their positions";
-            return Err(Error::new(Kind::Unsupported, detail));
+    fn scribe(&self, words: Words) -> FormatResult<Box<dyn Scribe>> {
+        match words {
+            Words::Fen => Ok(Box::new(Lines)),
+            Words::Bulletformat => Ok(Box::new(Boards)),
+            Words::Binpack => Ok(Box::new(Chains::default())),
+            Words::Pgn => {
+                let detail = "chains of a binpack are parts of games, which no PGN tells; fen tells their positions";
+                Err(Error::new(Kind::Unsupported, detail))
+            }
         }
-        for frame in 0..chunk.frames {
-            let position = Position::new(chunk.record(frame)).map_err(|e| e.in_frame(frame))?;
-            out.push_str(&position.fen());
-            out.push('\n');
-        }
-        Ok(())
     }
 
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
@@ -80,5 +80,56 @@ impl Work for Binpack {
             }
             Ok(())
         })
+    }
+}
+
+/// The positions of a chunk.
+fn positions(chunk: &Chunk) -> FormatResult<Vec<Position>> {
+    (0..chunk.frames).map(|i| Position::new(chunk.record(i)).map_err(|e| e.in_frame(i))).collect()
+}
+
+/// A line of FEN for each position.
+struct Lines;
+
+impl Scribe for Lines {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        for position in positions(chunk)? {
+            out.extend_from_slice(position.fen().as_bytes());
+            out.push(b'\n');
+        }
+        Ok(chunk.frames as u64)
+    }
+}
+
+/// A board of bulletformat for each position that has a score.
+struct Boards;
+
+impl Scribe for Boards {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        let (before, mut written) = (out.len(), 0);
+        for frame in 0..chunk.frames {
+            let position = Position::new(chunk.record(frame)).inspect_err(|_| out.truncate(before));
+            let position = position.map_err(|e| e.in_frame(frame))?;
+            if position.has_score() {
+                out.extend_from_slice(&position.board_bytes());
+                written += 1;
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// Chains, in blocks.
+#[derive(Default)]
+struct Chains(Writer);
+
+impl Scribe for Chains {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        positions(chunk)?.iter().for_each(|position| self.0.add(position, out));
+        Ok(chunk.frames as u64)
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.0.finish(out);
     }
 }

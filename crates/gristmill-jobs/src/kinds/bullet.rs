@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
+use gristmill_format::binpack::Position;
+use gristmill_format::binpack::boards::{TAKEN, of_board};
+use gristmill_format::binpack::write::Writer;
 use gristmill_format::bullet::board::{BYTES, OTHER};
 use gristmill_format::bullet::{Board, KIND};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
 use crate::work::drawn::DrawnView;
-use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Signs, Work};
+use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Scribe, Signs, Words, Work, no_words};
 
 /// The letters of the men, those of the side to move first.
 const LETTERS: [&[u8; 6]; 2] = [b"PNBRQK", b"pnbrqk"];
@@ -59,6 +62,14 @@ impl Work for Bullet {
         Ok(FrameView::Drawn(Box::new(DrawnView { place, picture, facts })))
     }
 
+    fn scribe(&self, words: Words) -> FormatResult<Box<dyn Scribe>> {
+        match words {
+            Words::Bulletformat => Ok(Box::new(Boards)),
+            Words::Binpack => Ok(Box::new(Chains::default())),
+            _ => Err(no_words(self.name(), words)),
+        }
+    }
+
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.chunks(file, &mut |chunk, counts| {
             for frame in 0..chunk.frames {
@@ -69,5 +80,37 @@ impl Work for Bullet {
             }
             Ok(())
         })
+    }
+}
+
+/// Boards as they are.
+struct Boards;
+
+impl Scribe for Boards {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        out.extend_from_slice(chunk.records());
+        Ok(chunk.frames as u64)
+    }
+}
+
+/// Boards as positions of a binpack, each a chain of its own, with what is taken for what they do not say.
+#[derive(Default)]
+struct Chains(Writer);
+
+impl Scribe for Chains {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        let boards = chunk.records().as_chunks::<BYTES>().0.iter().enumerate();
+        let position = |(i, board)| of_board(board).and_then(|one| Position::new(&one)).map_err(|e| e.in_frame(i));
+        let positions: Vec<Position> = boards.map(position).collect::<FormatResult<_>>()?;
+        positions.iter().for_each(|position| self.0.add(position, out));
+        Ok(chunk.frames as u64)
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.0.finish(out);
+    }
+
+    fn made_up(&self) -> Option<&'static str> {
+        Some(TAKEN)
     }
 }

@@ -14,7 +14,9 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
 use crate::work::drawn::chess;
-use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Verification, Words, Work};
+use crate::work::{
+    Counting, Decoded, Fault, FramePlace, FrameView, Opened, Scribe, Signs, Verification, Words, Work, no_words,
+};
 
 pub(super) struct Chess;
 
@@ -97,21 +99,37 @@ impl Work for Chess {
         Ok(FrameView::Chess(Box::new(chess::view(place, record)?)))
     }
 
-    fn tell(&self, chunk: &Chunk, words: Words, out: &mut String) -> FormatResult<()> {
+    fn scribe(&self, words: Words) -> FormatResult<Box<dyn Scribe>> {
         match words {
-            Words::Pgn => pgn::write(&pgn::told(chunk)?, out),
-            Words::Fen => {
-                for frame in 0..chunk.frames {
-                    let board = Frame::new(chunk.record(frame)).and_then(|frame| Board::from_frame(&frame));
-                    out.push_str(&board.map_err(|e| e.in_frame(frame))?.fen());
-                    out.push('\n');
-                }
-            }
+            Words::Pgn | Words::Fen => Ok(Box::new(Text { words, text: String::new() })),
+            _ => Err(no_words(self.name(), words)),
         }
-        Ok(())
     }
 
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.games(file)
+    }
+}
+
+/// Games as text.
+struct Text {
+    words: Words,
+    text: String,
+}
+
+impl Scribe for Text {
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64> {
+        self.text.clear();
+        if self.words == Words::Pgn {
+            pgn::write(&pgn::told(chunk)?, &mut self.text);
+        } else {
+            for frame in 0..chunk.frames {
+                let board = Frame::new(chunk.record(frame)).and_then(|frame| Board::from_frame(&frame));
+                self.text.push_str(&board.map_err(|e| e.in_frame(frame))?.fen());
+                self.text.push('\n');
+            }
+        }
+        out.extend_from_slice(self.text.as_bytes());
+        Ok(chunk.frames as u64)
     }
 }

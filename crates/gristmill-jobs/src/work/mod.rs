@@ -98,13 +98,11 @@ pub(crate) trait Work: Sync {
     /// Errors: those of a record that cannot be.
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView>;
 
-    /// Appends a chunk in the words of its game, with what its file said of it.
+    /// What writes chunks in these words, one after another.
     ///
-    /// Errors: `Unsupported` for a kind that has no words; those of records that no words can tell.
-    fn tell(&self, chunk: &Chunk, words: Words, out: &mut String) -> FormatResult<()> {
-        let _ = (chunk, words, out);
-        let detail = format!("frames of `{}` have no {}; games of chess have", self.name(), words.name());
-        Err(Error::new(Kind::Unsupported, detail))
+    /// Errors: `Unsupported` for words that the kind does not have.
+    fn scribe(&self, words: Words) -> FormatResult<Box<dyn Scribe>> {
+        Err(no_words(self.name(), words))
     }
 
     /// Counts what is in a file.
@@ -129,6 +127,10 @@ pub enum Words {
     Pgn,
     /// Forsyth-Edwards notation: a line for each frame.
     Fen,
+    /// Boards of bulletformat, 32 bytes for each frame.
+    Bulletformat,
+    /// Stockfish's binpack: chains of positions that follow from each other.
+    Binpack,
 }
 
 impl Words {
@@ -137,7 +139,37 @@ impl Words {
         match self {
             Words::Pgn => "pgn",
             Words::Fen => "fen",
+            Words::Bulletformat => "bulletformat",
+            Words::Binpack => "binpack",
         }
+    }
+}
+
+/// The error for words that a kind does not have.
+pub(crate) fn no_words(kind: &str, words: Words) -> Error {
+    let those = match words {
+        Words::Pgn | Words::Fen => "games of chess have",
+        Words::Bulletformat | Words::Binpack => "boards of bulletformat and positions of a binpack have",
+    };
+    Error::new(Kind::Unsupported, format!("frames of `{kind}` have no {}; {those}", words.name()))
+}
+
+/// Writes chunks of one kind, one after another.
+pub(crate) trait Scribe {
+    /// Appends a chunk, with what its file said of it; how many of its frames were written: the others have no score, which these
+    /// words need. What is refused leaves nothing.
+    ///
+    /// Errors: those of records that no words can tell.
+    fn add(&mut self, chunk: &Chunk, out: &mut Vec<u8>) -> FormatResult<u64>;
+
+    /// Appends what was held back.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
+
+    /// What the words need and the chunks do not say.
+    fn made_up(&self) -> Option<&'static str> {
+        None
     }
 }
 
