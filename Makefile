@@ -153,6 +153,7 @@ tables: .venv/ready
 bench: tables
 	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine -p gristmill-jobs --benches
 	bash scripts/syzygy.sh speed
+	bash scripts/stockfish.sh speed
 	bash scripts/bench.sh
 	$(BIN)/python scripts/requirements.py bench | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	$(BIN)/maturin develop --locked --quiet --release
@@ -176,6 +177,7 @@ soak: package tables
 	GRISTMILL_EXITS=50 $(BIN)/pytest -q tests/test_loader_processes.py
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
 	bash scripts/syzygy.sh agree
+	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh

@@ -5,6 +5,7 @@ A block whose fence says `needs=PACKAGE` runs where that is installed; where it 
 
 import importlib.util
 import re
+import shutil
 import signal
 import tarfile
 from collections.abc import Callable, Iterator
@@ -99,6 +100,13 @@ def shards(names: dict[str, Any]) -> None:
     write_shards(Path("shards"), [700, 0, 341])
 
 
+def positions(names: dict[str, Any]) -> None:
+    """What the page calls `positions/`."""
+    Path("binpacks").mkdir()
+    shutil.copy(ROOT / "fuzz/corpus/binpack/golden", "binpacks/one.binpack")
+    gm.pack("binpacks", "positions")
+
+
 def robots(names: dict[str, Any]) -> None:
     """What the page calls `so100/`, `arm.mcap`, `played/`, `arms/` and `videos/`."""
     unpacked("v3.0", Path()).rename("so100")
@@ -125,6 +133,7 @@ PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {
     "katago.md": shards,
     "nnue.md": boards,
     "robots.md": robots,
+    "stockfish.md": positions,
 }
 
 

@@ -14,6 +14,8 @@ from mcap_files import write_arm
 
 import gristmill as gm
 
+ROOT = Path(__file__).resolve().parents[2]
+
 #: Lines that are not run, by how they begin, and why.
 NOT_RUN = {
     "doctor ~/.minari": "it is a data set of the reader; test_examining.py does it",
@@ -76,6 +78,7 @@ class World:
         self.rows()
         self.demonstrations()
         self.runs()
+        self.positions()
         unpacked("v3.0", root).rename(root / "so100")
         write_arm(root / "arm.mcap")
 
@@ -130,6 +133,12 @@ class World:
         np.savez(
             self.root / "other.npz", state=np.ones((12, 3), "f4"), torque=np.ones((12, 2), "f4"), dones=ends, over=ends
         )
+
+    def positions(self) -> None:
+        (self.root / "binpacks").mkdir()
+        shutil.copy(ROOT / "fuzz/corpus/binpack/golden", self.root / "binpacks" / "one.binpack")
+        self.do("pack", "binpacks", "positions")
+        self.do("convert", "binpacks", "boards.bf")
 
     def runs(self) -> None:
         with gm.DataLoader(

@@ -142,7 +142,11 @@ fn agree(seed: u64, count: usize) -> Result<()> {
 fn golden(all: &[Entry], out: &str) -> Result<()> {
     let written = theirs(all)?;
     fs::write(out, &written)?;
-    let records = entries(&written)?.iter().flat_map(ours).collect::<Vec<u8>>();
+    let back = entries(&written)?;
+    let records = back.iter().flat_map(ours).collect::<Vec<u8>>();
+    let of = |kind: MoveType| back.iter().filter(|entry| entry.mv.mtype() == kind).count();
+    let (castling, passing) = (of(MoveType::Castle), of(MoveType::EnPassant));
+    println!("{} promotions, {castling} castlings, {passing} en passant", of(MoveType::Promotion));
     println!("{} positions, xxh3 {:#018x}", records.len() / BYTES, xxhash_rust::xxh3::xxh3_64(&records));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The real binary, command by command. One program, since each that is linked costs as much as its tests.
 
 mod bench;
+mod binpack;
 mod buckets;
 mod bullet;
 mod chess_pack;

@@ -2,8 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use gristmill_format::binpack::Board;
+use gristmill_format::binpack::boards::of_board;
 use gristmill_format::binpack::chain::{HEAD, put_stem, signed, stem, unsigned};
-use gristmill_format::binpack::record::{BYTES, DERIVED, NO_SCORE, Told, check_all, layout, push};
+use gristmill_format::binpack::record::{BYTES, DERIVED, NO_SCORE, Told, WORTH, check_all, layout, push};
 use gristmill_format::binpack::source::{Binpack, HEADER, MAX_BLOCK};
 use gristmill_format::binpack::write::Writer;
 use gristmill_format::binpack::{KIND, Men, Move, Position, PositionEncoder};
@@ -121,6 +122,24 @@ fn files_of_another_writer_are_read_and_written_to_the_byte() {
     assert!(count(|one| one.told().played.is_castling()) > 1 && count(|one| one.told().played.is_passing()) > 1);
     assert!(count(|one| one.told().played.promotion().is_some()) > 1 && count(|one| !one.has_score()) > 1);
     assert!(count(|one| one.board().passing().is_some()) > 1 && count(|one| one.repeated() > 0) > 0);
+}
+
+#[test]
+fn the_page_has_every_field_name_and_tensor() {
+    let page = include_str!("../../../docs/format/binpack.md");
+    for field in layout().fields() {
+        assert!(page.contains(&format!("| {} | `{}` |", field.offset, field.name)), "{}", field.name);
+    }
+    let names = ["stm", "nstm", "score", "result", "planes", "board"].map(String::from);
+    for spec in PositionEncoder::new(&names).unwrap().outputs() {
+        let shape: Vec<String> = spec.row_shape.iter().map(ToString::to_string).collect();
+        let shape = if shape.is_empty() { String::new() } else { format!("[{}]", shape.join(", ")) };
+        let dtype = format!("{:?}", spec.dtype).to_lowercase();
+        assert!(page.contains(&format!("| `{}` | {dtype}{shape} |", spec.name)), "{}", spec.name);
+    }
+    let said = [format!("{MAX_BLOCK} bytes"), format!("{NO_SCORE}"), WORTH.map(|one| one.to_string()).join(", ")];
+    assert!(DERIVED.iter().all(|name| page.contains(&format!("| `{name}` |"))));
+    assert!(said.iter().all(|words| page.contains(words)), "{said:?}");
 }
 
 #[test]
@@ -323,17 +342,41 @@ fn features_are_those_of_the_same_board_of_bulletformat() {
         encoder.encode(&[row], &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
         out
     };
-    for record in chains(GOLDEN).concat().as_chunks::<BYTES>().0.iter().step_by(7) {
+    let boards = PositionEncoder::new(&["board".to_owned()]).unwrap();
+    let alone = |record: &[u8]| made(&boards, record);
+    for record in chains(GOLDEN).concat().as_chunks::<BYTES>().0 {
         let position = Position::new(record).unwrap();
         let men: Vec<(u8, u8)> =
             position.board().seen().map(|(at, sort, own)| (at, sort as u8 + if own { 0 } else { 8 })).collect();
         let told = position.told();
         let board = bullet::Board::of(&men, told.score, (told.result + 1) as u8).unwrap();
+        assert_eq!(position.board_bytes(), *board.bytes());
+        assert_eq!(alone(record), [board.bytes().to_vec()]);
+        if position.has_score() {
+            let back = Position::new(&of_board(board.bytes()).unwrap()).unwrap();
+            assert!(back.board_bytes() == *board.bytes() && !back.board().black() && back.told().played == Move::NONE);
+        } else {
+            assert!(of_board(board.bytes()).unwrap_err().detail().contains("32002"));
+        }
         assert_eq!(made(&ours, record), made(&theirs, board.bytes()));
     }
     assert!(ours.fits(layout()).is_ok() && ours.fits(bullet::layout()).unwrap_err().kind() == Kind::Unfit);
     assert!(PositionEncoder::new(&["probs".to_owned()]).unwrap_err().detail().contains("stm, nstm, score"));
     assert_eq!(Binpack::open("a.binpack", GOLDEN).unwrap().describe().kind, KIND);
+}
+
+#[test]
+fn a_position_is_told_in_a_line() {
+    let line = |ranks: &str, black: bool| Position::new(&record(&men(ranks, black), &told(Move::NONE))).unwrap().fen();
+    assert_eq!(
+        line("c...k..c/p......./......../......../...pE.../......../......../.C..KC..", true),
+        "r3k2r/p7/8/8/3pP3/8/8/1R2KR2 b FBkq e3 3 11"
+    );
+    assert_eq!(
+        line("....k.../......../......../......../......../......../......../R...K...", false),
+        "4k3/8/8/8/8/8/8/R3K3 w - - 3 11"
+    );
+    assert_eq!(played(0, "e2", "e4").to_string() + &Move(0x4000 | 52 << 8 | 60 << 2 | 3).to_string(), "e2e4e7e8q");
 }
 
 proptest! {

@@ -47,7 +47,7 @@ static LAYOUT: LazyLock<Arc<Layout>> = LazyLock::new(|| {
         ("pcs", Scalar::U8, &[16]),
         ("move", Scalar::U16, &[]),
         ("score", Scalar::I16, &[]),
-        ("ply", Scalar::U16, &[]),
+        ("game_ply", Scalar::U16, &[]),
         ("result", Scalar::I8, &[]),
         ("rule50", Scalar::U8, &[]),
         ("repeated", Scalar::U8, &[]),
