@@ -78,6 +78,17 @@ def test_files_and_packs_become_each_other(folder: Path, tmp_path: Path) -> None
     assert len((tmp_path / "lines.fen").read_text().splitlines()) == lines.frames
 
 
+def test_a_selection_is_packed_by_itself(folder: Path, tmp_path: Path) -> None:
+    gm.pack(folder, tmp_path / "positions")
+    positions = gm.open(tmp_path / "positions")
+    long = positions.where("frames > 20")
+    gm.pack(long, tmp_path / "long")
+    again = gm.open(tmp_path / "long")
+    assert (again.num_games, again.num_frames) == (long.num_games, long.num_frames)
+    for old, new in zip(long.games, again.games, strict=True):
+        np.testing.assert_array_equal(np.asarray(old), np.asarray(new))
+
+
 def test_another_encoder_and_what_is_no_binpack_are_refused(folder: Path) -> None:
     with pytest.raises(gm.StageError, match=r"holds chains of Stockfish's binpack, of which the encoder `binpack`"):
         list(gm.DataLoader(gm.presets.lc0(folder, epochs=1)))

@@ -343,6 +343,6 @@ fn samples_of_crates_are_as_the_guide_says() {
         assert_eq!(named, checks, "{file}");
     }
     if let Some(path) = of_crate("sfbinpack-", "test/ep1.binpack") {
-        assert_eq!(names(&path), [] as [&str; 0]);
+        healthy(&path);
     }
 }

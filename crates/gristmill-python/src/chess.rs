@@ -1,7 +1,9 @@
 //! Chess records in, named tensors or a verdict out; and the moves of the policy vector.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use gristmill_format::binpack::{self, write::Writer};
 use gristmill_format::chess::check::{self, Rule, Rules};
 use gristmill_format::chess::{Board, ChessEncoder, Frame, Outputs, layout_v6, layout_v7, policy};
 use gristmill_format::encode::{Encoder, Provenance, Row};
@@ -39,6 +41,19 @@ pub(crate) fn chess_fens(py: Python<'_>, records: Contiguous, itemsize: usize) -
                 Frame::new(bytes).and_then(|frame| Board::from_frame(&frame)).map_err(|e| e.in_frame(i))
             });
         Ok(boards.map(|board| board.map(|board| board.fen())).collect::<Result<Vec<_>, _>>()?)
+    })
+}
+
+/// Positions of a binpack, as a binpack.
+#[pyfunction]
+pub(crate) fn binpack_of(py: Python<'_>, records: Contiguous) -> Result<Cow<'static, [u8]>, Fault> {
+    py.detach(|| {
+        let (mut writer, mut file) = (Writer::default(), Vec::new());
+        for (i, record) in records.bytes().chunks(binpack::BYTES).enumerate() {
+            writer.add(&binpack::Position::new(record).map_err(|e| e.in_frame(i))?, &mut file);
+        }
+        writer.finish(&mut file);
+        Ok(file.into())
     })
 }
 

@@ -43,7 +43,7 @@ mod _gristmill {
     use crate::array::{Memory, allocate};
     #[pymodule_export]
     use crate::chess::{
-        chess_check, chess_encode, chess_fens, chess_layouts, chess_moves, chess_policy_moves, chess_rules,
+        binpack_of, chess_check, chess_encode, chess_fens, chess_layouts, chess_moves, chess_policy_moves, chess_rules,
     };
     #[pymodule_export]
     use crate::config::{

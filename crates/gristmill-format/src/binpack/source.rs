@@ -86,6 +86,8 @@ impl Binpack {
             }
             at = start + there;
         }
+        file.starts.shrink_to_fit();
+        file.plies.shrink_to_fit();
         Ok(file)
     }
 

@@ -112,6 +112,8 @@ def as_folder(source: Any, pack: str, progress: Callable[[int, int], object] | N
             write_shards(made / "demos.tar", _named(source), progress=progress)
         elif isinstance(source, Games) and source.kind == "bullet":
             _boards(source, made / "boards.bf")
+        elif isinstance(source, Games) and source.kind == "binpack":
+            _chains(source, made / "chains.binpack")
         elif isinstance(source, Games):
             _games(source, made / "games.tar", progress)
         elif isinstance(source, Source):
@@ -215,6 +217,18 @@ def _boards(boards: Games, path: Path) -> None:
     with open(path, "wb") as file:
         for records in boards.games:
             file.write(np.asarray(records).tobytes())
+
+
+def _chains(chains: Games, path: Path) -> None:
+    """Positions of a binpack as a binpack: those that follow from each other are one chain."""
+    held, size = list[np.ndarray[Any, Any]](), 0
+    with open(path, "wb") as file:
+        for i, records in enumerate(chains.games):
+            held.append(np.array(records))
+            size += held[-1].nbytes
+            if size >= _PART or i + 1 == chains.num_games:
+                file.write(_gristmill.binpack_of(np.concatenate(held).view(np.uint8)))
+                held, size = [], 0
 
 
 def _rows(rows: Rows, folder: Path) -> None:
