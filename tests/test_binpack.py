@@ -8,7 +8,7 @@ import pytest
 
 import gristmill as gm
 
-#: Written by sfbinpack: 168 chains of 1796 positions.
+#: Written by sfbinpack: 189 chains of 1597 positions.
 GOLDEN = Path(__file__).resolve().parents[1] / "fuzz/corpus/binpack/golden"
 
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_file_opens_as_records(folder: Path) -> None:
     source = gm.open(folder / "a.binpack")
-    assert (source.format, len(source), source.num_frames) == ("stockfish.binpack", 168, 1796)
+    assert (source.format, len(source), source.num_frames) == ("stockfish.binpack", 189, 1597)
     records = np.concatenate([np.asarray(source[i]) for i in range(len(source))])
     assert records.dtype.itemsize == 33
     assert set(records["result"]) == {-1, 0, 1}
@@ -34,7 +34,7 @@ def test_a_folder_is_a_stream_that_resumes(folder: Path) -> None:
     config = gm.presets.lc0(folder, encoder="binpack", epochs=1, batch_size=64, seed=5, reservoir=100)
     batches = [{name: np.array(array) for name, array in batch.items()} for batch in gm.DataLoader(config)]
     assert set(batches[0]) >= {"stm", "nstm", "score", "result"}
-    assert sum(len(batch["score"]) for batch in batches) == 1796
+    assert sum(len(batch["score"]) for batch in batches) == 1597
     loader = gm.DataLoader(config)
     stream = iter(loader)
     for _ in range(3):
@@ -49,10 +49,10 @@ def test_a_folder_is_a_stream_that_resumes(folder: Path) -> None:
 def test_filters_are_a_mark_that_loaders_draw_from(folder: Path, tmp_path: Path) -> None:
     gm.pack(folder, tmp_path / "positions")
     positions = gm.open(tmp_path / "positions")
-    assert (positions.num_games, positions.num_frames) == (168, 1796)
+    assert (positions.num_games, positions.num_frames) == (189, 1597)
     positions.mark("train", "no_score = 0 AND game_ply >= 16 AND in_check = 0 AND capture = 0 AND repeated < 2")
     kept = positions.marked("train")
-    assert 200 < kept.num_frames < 1796
+    assert 200 < kept.num_frames < 1597
     loader = gm.DataLoader(kept, batch_size=100, epochs=1, seed=1, encoder=gm.Fields(["board", "score"]))
     boards = np.concatenate([np.array(batch["board"]) for batch in loader])
     assert boards.shape == (kept.num_frames, 32)
@@ -61,16 +61,16 @@ def test_filters_are_a_mark_that_loaders_draw_from(folder: Path, tmp_path: Path)
     every = {row.tobytes() for row in np.fromfile(tmp_path / "all.bf", np.uint8).reshape(-1, 32)}
     assert {row.tobytes() for row in boards} <= every
     won = positions.where("white_result = 1 AND fewest_men > 4")
-    assert 0 < won.num_games < 168
+    assert 0 < won.num_games < 189
 
 
 def test_files_and_packs_become_each_other(folder: Path, tmp_path: Path) -> None:
     gm.pack(folder, tmp_path / "positions")
     told = gm.convert(tmp_path / "positions", tmp_path / "again.binpack", to="binpack")
-    assert (told.frames, told.unscored, told.made_up) == (1796, 0, [])
+    assert (told.frames, told.unscored, told.made_up) == (1597, 0, [])
     assert (tmp_path / "again.binpack").read_bytes() == GOLDEN.read_bytes()
     boards = gm.convert(folder, tmp_path / "boards.bf", to="bulletformat")
-    assert boards.frames + boards.unscored == 1796
+    assert boards.frames + boards.unscored == 1597
     assert boards.unscored > 0
     back = gm.convert(tmp_path / "boards.bf", tmp_path / "back.binpack", to="binpack")
     assert "White moves" in back.made_up[0]

@@ -1,5 +1,5 @@
 //! Binpacks of ours and of sfbinpack: each reads what the other wrote, and both are measured on the same file.
-//! `agree SEED GAMES`, `golden SEED GAMES OUT`, `speed FILE`.
+//! `agree SEED GAMES`, `golden SEED GAMES OUT`, `speed FILE`, `filter FILE ONE_IN`.
 
 mod games;
 
@@ -205,6 +205,59 @@ fn speed(path: &str) -> Result<()> {
     })
 }
 
+/// What a rule on the fly costs for each position that it keeps: quiet ones, and of these one in `one_in`, as 32 bytes.
+fn filter(path: &str, one_in: u64) -> Result<()> {
+    let bytes = fs::read(path)?;
+    let source = Binpack::open("bench.binpack", &bytes[..])?;
+    let spans: Vec<_> = (0..source.len()).filter_map(|i| source.locate(i)).map(|(span, _)| span).collect();
+    let mut all = 0;
+    let mut kept = 0;
+    timed("gristmill, filtered on the fly to boards, of all that it decodes", || {
+        let (mut chunk, mut boards, mut quiet) = (Chunk::default(), Vec::new(), 0u64);
+        (all, kept) = (0, 0);
+        for (i, span) in spans.iter().enumerate() {
+            let stored = &bytes[span.offset as usize..][..span.len as usize];
+            source.decode(i, stored, &Limits::default(), &mut chunk)?;
+            all += chunk.frames;
+            for frame in 0..chunk.frames {
+                let position = Position::new(chunk.record(frame))?;
+                if position.told().ply < 16 || !position.has_score() || position.takes() || position.board().in_check()
+                {
+                    continue;
+                }
+                quiet += 1;
+                if quiet.is_multiple_of(one_in) {
+                    boards.extend_from_slice(&position.board_bytes());
+                    kept += 1;
+                }
+            }
+        }
+        std::hint::black_box(&boards);
+        Ok(all)
+    })?;
+    println!("kept {kept} of {all}: one in {:.0}", all as f64 / kept as f64);
+    timed("sfbinpack, filtered on the fly, of all that it decodes", || {
+        let (mut reader, mut quiet, mut found) = (Reader::from_slice(&bytes)?, 0u64, 0);
+        let mut kept = Vec::new();
+        while reader.has_next() {
+            let entry = reader.next();
+            found += 1;
+            let side = entry.pos.side_to_move();
+            let takes = entry.mv.mtype() == MoveType::EnPassant
+                || (entry.mv.mtype() != MoveType::Castle && entry.pos.piece_at(entry.mv.to()) != Piece::none());
+            if entry.ply < 16 || entry.score == record::NO_SCORE || takes || entry.pos.is_checked(side) {
+                continue;
+            }
+            quiet += 1;
+            if quiet.is_multiple_of(one_in) {
+                kept.push(entry);
+            }
+        }
+        std::hint::black_box(&kept);
+        Ok(found)
+    })
+}
+
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -212,6 +265,7 @@ fn main() -> Result<()> {
         ["agree", seed, count] => agree(seed.parse()?, count.parse()?),
         ["golden", seed, count, out] => golden(&games::games(seed.parse()?, count.parse()?), out),
         ["speed", path] => speed(path),
-        _ => Err("agree SEED GAMES, golden SEED GAMES OUT, or speed FILE".into()),
+        ["filter", path, one_in] => filter(path, one_in.parse()?),
+        _ => Err("agree SEED GAMES, golden SEED GAMES OUT, speed FILE, or filter FILE ONE_IN".into()),
     }
 }

