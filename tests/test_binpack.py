@@ -1,4 +1,4 @@
-"""Stockfish's binpacks: opened, fed from a folder and from a pack, filtered by marks, converted, and refused with their place."""
+"""Binpacks: opened, fed from a folder and from a pack, filtered by marks, converted, and refused with their place."""
 
 import shutil
 from pathlib import Path
