@@ -1,4 +1,4 @@
-//! Men as a file has them -> a board that plays moves by the format's rules: pins are not looked at, rooks may start anywhere.
+//! Men as a file has them -> a board that plays moves by the format's rules: pins do not matter, rooks may start anywhere.
 //! Refuses what cannot be a position or a move; never plays one that it did not check.
 
 use cozy_chess::{BitBoard, Color, Square};

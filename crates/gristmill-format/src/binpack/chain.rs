@@ -144,7 +144,7 @@ pub fn play(bytes: &[u8], each: &mut impl FnMut(&Board, &Told)) -> Result<Played
             .map_err(|e| e.at_byte(before.min(rest.len()) as u64).after_lines(0, HEAD as u64).in_frame(frame))?;
         each(&board, &told);
     }
-    // What was not played is looked at all the same, so that each position has a move that can be.
+    // The last move is checked, too, though it is not played: each position has a move that can be.
     let place = (HEAD + bits.bytes()) as u64;
     board.check_move(told.played).map_err(|e| e.in_frame(plies).at_byte(place))?;
     Ok(Played { frames: 1 + plies, bytes: HEAD + bits.bytes() })

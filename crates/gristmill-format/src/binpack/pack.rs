@@ -30,7 +30,7 @@ impl Packing for Chains {
     const CHUNKS: &'static str = "chains of positions";
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
-        // Each record is looked at where it is used: few of a chain are, where rows alone are wanted.
+        // Each record is checked where it is used: few of a chain are, where rows alone are wanted.
         agree(if let Wanted::Rows(_) = wanted { bytes.len() / BYTES } else { check_all(bytes)? }, frames)?;
         let positions = bytes.as_chunks::<BYTES>().0;
         out.frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };

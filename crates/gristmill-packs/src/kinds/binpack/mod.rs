@@ -132,8 +132,8 @@ impl Codec for Binpack {
     }
 }
 
-/// The records of a chunk: all of it. Their sum is held against the index before; each record is looked at where it is used, since
-/// few of a chain are.
+/// The records of a chunk: all of it. Their sum was held against the index; a record is checked where it is used, since few of a
+/// chain are.
 fn records<'a>(_: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
     if let Some(frames) = frames {
         agree(bytes.len() / BYTES, frames)?;
