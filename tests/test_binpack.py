@@ -60,6 +60,13 @@ def test_filters_are_a_mark_that_loaders_draw_from(folder: Path, tmp_path: Path)
     gm.convert(folder, tmp_path / "all.bf", to="bulletformat")
     every = {row.tobytes() for row in np.fromfile(tmp_path / "all.bf", np.uint8).reshape(-1, 32)}
     assert {row.tobytes() for row in boards} <= every
+    resumed = gm.DataLoader(kept, batch_size=100, epochs=1, seed=1, encoder=gm.Fields(["board", "score"]))
+    stream = iter(resumed)
+    next(stream)
+    state = resumed.state_dict()
+    again = gm.DataLoader(kept, batch_size=100, epochs=1, seed=1, encoder=gm.Fields(["board", "score"]))
+    again.load_state_dict(state)
+    np.testing.assert_array_equal(np.concatenate([np.array(batch["board"]) for batch in again]), boards[100:])
     won = positions.where("white_result = 1 AND fewest_men > 4")
     assert 0 < won.num_games < 189
 
