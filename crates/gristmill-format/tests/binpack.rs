@@ -334,7 +334,10 @@ fn rules_have_what_filters_ask() {
 
 #[test]
 fn features_are_those_of_the_same_board_of_bulletformat() {
-    let names = ["stm", "nstm", "score", "result", "planes"].map(String::from);
+    let names = ["stm", "nstm", "score", "result", "planes", "halfkav2_hm_stm", "halfkav2_hm_nstm", "men_bucket"];
+    let names = names.map(String::from);
+    let views = ["halfkp_white", "halfkp_black", "halfkp_stm", "halfkp_nstm", "white_to_move"].map(String::from);
+    let coloured = PositionEncoder::new(&views).unwrap();
     let (ours, theirs) = (PositionEncoder::new(&names).unwrap(), bullet::BoardEncoder::new(&names).unwrap());
     let made = |encoder: &dyn Encoder, record: &[u8]| {
         let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xee; spec.row_bytes()]).collect();
@@ -359,6 +362,10 @@ fn features_are_those_of_the_same_board_of_bulletformat() {
             assert!(of_board(board.bytes()).unwrap_err().detail().contains("32002"));
         }
         assert_eq!(made(&ours, record), made(&theirs, board.bytes()));
+        let [white, black, stm, nstm, white_to_move] = made(&coloured, record).try_into().unwrap();
+        let moves = f32::from(!position.board().black());
+        assert_eq!(white_to_move, moves.to_le_bytes());
+        assert_eq!([white, black], if position.board().black() { [nstm, stm] } else { [stm, nstm] });
     }
     assert!(ours.fits(layout()).is_ok() && ours.fits(bullet::layout()).unwrap_err().kind() == Kind::Unfit);
     assert!(PositionEncoder::new(&["probs".to_owned()]).unwrap_err().detail().contains("stm, nstm, score"));

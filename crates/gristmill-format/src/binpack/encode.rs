@@ -1,47 +1,45 @@
-//! Positions -> features of both sides, score and result, as trainers of small networks take them; or planes.
+//! Positions -> features of both sides, score and result, as trainers of small networks take them; planes; features of NNUE.
 //! Numbers alone: no scale, no sigmoid and no buckets, which belong to the network.
+
+use std::ops::Range;
 
 use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{Layout, Scalar};
-use std::ops::Range;
 
 use super::boards::BOARD;
 use super::record::{Position, at, layout};
-
-/// Men of a position, and so numbers of its features.
-const MEN: usize = 32;
+use crate::nnue::{self, MEN, NONE, Tensors, Wanted};
 
 /// Planes: six sorts of men of both sides.
 const PLANES: usize = 12;
 
-/// The tensors that there are: name, element and shape of a row.
-const TENSORS: [(&str, Scalar, &[usize]); 6] = [
-    ("stm", Scalar::I32, &[MEN]),
-    ("nstm", Scalar::I32, &[MEN]),
-    ("score", Scalar::F32, &[]),
-    ("result", Scalar::F32, &[]),
-    ("planes", Scalar::F32, &[PLANES, 8, 8]),
-    ("board", Scalar::U8, &[BOARD]),
-];
+/// The tensors that there are.
+const TENSORS: Tensors = Tensors {
+    of: "positions",
+    own: &[
+        ("stm", Scalar::I32, &[MEN]),
+        ("nstm", Scalar::I32, &[MEN]),
+        ("score", Scalar::F32, &[]),
+        ("result", Scalar::F32, &[]),
+        ("planes", Scalar::F32, &[PLANES, 8, 8]),
+        ("board", Scalar::U8, &[BOARD]),
+    ],
+    usual: 4,
+    colours: true,
+};
 
-/// The number of the boards among them.
+/// The number of the boards among its own.
 const BOARDS: usize = 5;
-
-/// How many of them there are where none is named.
-const USUAL: usize = 4;
-
-/// What stands after the last feature of a position.
-pub const NONE: i32 = -1;
 
 /// Positions as tensors.
 #[derive(Debug)]
 pub struct PositionEncoder {
     outputs: Vec<TensorSpec>,
-    /// The number of each among [`TENSORS`].
-    numbers: Vec<usize>,
-    /// Whether one of them needs features.
-    has_features: bool,
+    wanted: Vec<Wanted>,
+    /// Whether one of them needs features, and whether one is of NNUE.
+    features: bool,
+    nnue: bool,
 }
 
 impl PositionEncoder {
@@ -49,24 +47,22 @@ impl PositionEncoder {
     ///
     /// Errors: `Missing` naming the tensors that there are; `Corrupt` for a name twice.
     pub fn new(names: &[String]) -> Result<Self> {
-        let number = |name: &String| {
-            TENSORS.iter().position(|(own, ..)| own == name).ok_or_else(|| {
-                let all: Vec<&str> = TENSORS.iter().map(|(own, ..)| *own).collect();
-                let detail = format!("there is no tensor `{name}` of positions; there are {}", all.join(", "));
-                Error::new(Kind::Missing, detail)
-            })
-        };
-        let numbers: Vec<usize> = match names {
-            [] => (0..USUAL).collect(),
-            names => names.iter().map(number).collect::<Result<_>>()?,
-        };
-        if let Some(i) = (0..numbers.len()).find(|i| numbers[..*i].contains(&numbers[*i])) {
-            return Err(Error::new(Kind::Corrupt, format!("the tensor `{}` is named twice", TENSORS[numbers[i]].0)));
-        }
-        let spec = |number: &usize| TensorSpec::new(TENSORS[*number].0, TENSORS[*number].1, TENSORS[*number].2);
-        let has_features = numbers.iter().any(|number| matches!(number, 0 | 1 | 4));
-        Ok(PositionEncoder { outputs: numbers.iter().map(spec).collect(), numbers, has_features })
+        let (wanted, outputs) = TENSORS.chosen(names)?;
+        let features = wanted.iter().any(|wanted| matches!(wanted, Wanted::Own(0 | 1 | 4)));
+        let nnue = wanted.iter().any(|wanted| matches!(wanted, Wanted::Nnue(_)));
+        Ok(PositionEncoder { outputs, wanted, features, nnue })
     }
+}
+
+/// The men of a position as NNUE sees them.
+fn men(position: &Position) -> Result<nnue::Board> {
+    let mut men = [0; PLANES];
+    for (square, sort, own) in position.board().seen() {
+        if let Some(mask) = men.get_mut(sort as usize + if own { 0 } else { PLANES / 2 }) {
+            *mask |= 1 << square;
+        }
+    }
+    nnue::Board::new(men, Some(position.board().black())).map_err(|e| e.at_byte(at::OCC as u64))
 }
 
 /// The features of the men of a position, as the side to move sees it and as the other does; how many there are.
@@ -106,16 +102,25 @@ impl Encoder for PositionEncoder {
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
         for (i, row) in rows.iter().enumerate() {
-            let position = Position::new(row.record).map_err(|e| e.in_frame(row.provenance.frame as usize))?;
+            let in_frame = |e: Error| e.in_frame(row.provenance.frame as usize);
+            let position = Position::new(row.record).map_err(in_frame)?;
             let mut both = [[NONE; MEN]; 2];
-            let count = if self.has_features { features(&position, &mut both) } else { 0 };
-            for ((number, spec), out) in self.numbers.iter().zip(&self.outputs).zip(out.iter_mut()) {
+            let count = if self.features { features(&position, &mut both) } else { 0 };
+            let seen = if self.nnue { Some(men(&position).map_err(in_frame)?) } else { None };
+            for ((wanted, spec), out) in self.wanted.iter().zip(&self.outputs).zip(out.iter_mut()) {
                 let size = spec.row_bytes();
                 let out = &mut out[i * size..][..size];
-                if *number == BOARDS {
-                    out.copy_from_slice(&position.board_bytes());
-                    continue;
-                }
+                let number = match wanted {
+                    Wanted::Nnue(tensor) => {
+                        seen.iter().for_each(|board| tensor.write(board, out));
+                        continue;
+                    }
+                    Wanted::Own(BOARDS) => {
+                        out.copy_from_slice(&position.board_bytes());
+                        continue;
+                    }
+                    Wanted::Own(number) => number,
+                };
                 let cells = out.as_chunks_mut::<4>().0;
                 match number {
                     0 | 1 => {

@@ -7,61 +7,24 @@ use gristmill_bytes::layout::{Layout, Scalar};
 use std::ops::Range;
 
 use super::board::{Board, OTHER, at, layout};
-use crate::nnue::{self, MEN, NONE};
+use crate::nnue::{self, MEN, NONE, Tensors, Wanted};
 
 /// Planes: six sorts of men of both sides.
 const PLANES: usize = 12;
 
-/// The tensors of boards alone: name, element and shape of a row.
-const TENSORS: [(&str, Scalar, &[usize]); 5] = [
-    ("stm", Scalar::I32, &[MEN]),
-    ("nstm", Scalar::I32, &[MEN]),
-    ("score", Scalar::F32, &[]),
-    ("result", Scalar::F32, &[]),
-    ("planes", Scalar::F32, &[PLANES, 8, 8]),
-];
-
-/// How many of them there are where none is named.
-const USUAL: usize = 4;
-
-/// A tensor that users chose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    /// By its number among [`TENSORS`].
-    Own(usize),
-    /// One of NNUE that needs no colours.
-    Nnue(nnue::Tensor),
-}
-
-impl Wanted {
-    fn named(name: &str) -> Result<Self> {
-        if let Some(own) = TENSORS.iter().position(|(own, ..)| *own == name) {
-            return Ok(Wanted::Own(own));
-        }
-        let fits = |tensor: &nnue::Tensor| !tensor.needs_colours();
-        match nnue::Tensor::named(name) {
-            Some(tensor) if fits(&tensor) => Ok(Wanted::Nnue(tensor)),
-            Some(_) => Err(Error::new(
-                Kind::Missing,
-                format!("boards do not say who is White, as `{name}` needs; take tensors that end in _stm and _nstm"),
-            )),
-            None => {
-                let own = TENSORS.iter().map(|(own, ..)| *own);
-                let nnue = nnue::Tensor::ALL.iter().filter(|(_, tensor)| fits(tensor)).map(|(name, _)| *name);
-                let all: Vec<&str> = own.chain(nnue).collect();
-                let detail = format!("there is no tensor `{name}` of boards; there are {}", all.join(", "));
-                Err(Error::new(Kind::Missing, detail))
-            }
-        }
-    }
-
-    fn spec(self) -> TensorSpec {
-        match self {
-            Wanted::Own(number) => TensorSpec::new(TENSORS[number].0, TENSORS[number].1, TENSORS[number].2),
-            Wanted::Nnue(tensor) => tensor.spec(),
-        }
-    }
-}
+/// The tensors that there are.
+const TENSORS: Tensors = Tensors {
+    of: "boards",
+    own: &[
+        ("stm", Scalar::I32, &[MEN]),
+        ("nstm", Scalar::I32, &[MEN]),
+        ("score", Scalar::F32, &[]),
+        ("result", Scalar::F32, &[]),
+        ("planes", Scalar::F32, &[PLANES, 8, 8]),
+    ],
+    usual: 4,
+    colours: false,
+};
 
 /// Boards as tensors.
 #[derive(Debug)]
@@ -77,14 +40,7 @@ impl BoardEncoder {
     ///
     /// Errors: `Missing` naming the tensors that there are; `Corrupt` for a name twice.
     pub fn new(names: &[String]) -> Result<Self> {
-        let wanted: Vec<Wanted> = match names {
-            [] => (0..USUAL).map(Wanted::Own).collect(),
-            names => names.iter().map(|name| Wanted::named(name)).collect::<Result<_>>()?,
-        };
-        let outputs: Vec<TensorSpec> = wanted.iter().map(|wanted| wanted.spec()).collect();
-        if let Some(i) = (0..wanted.len()).find(|i| wanted[..*i].contains(&wanted[*i])) {
-            return Err(Error::new(Kind::Corrupt, format!("the tensor `{}` is named twice", outputs[i].name)));
-        }
+        let (wanted, outputs) = TENSORS.chosen(names)?;
         let nnue = wanted.iter().any(|wanted| matches!(wanted, Wanted::Nnue(_)));
         Ok(BoardEncoder { outputs, wanted, nnue })
     }
