@@ -1,7 +1,7 @@
 //! A path -> its data files, opened one after another, in order of name, and the errors of those that cannot be opened.
 //! Decodes nothing by itself; the jobs that read data share it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,8 @@ pub(super) struct Listing {
     pub(super) files: Vec<Closed>,
     /// Folders that are packs, in order of name.
     pub(super) packs: Vec<PathBuf>,
+    /// The files of each pack below the path, with their lengths.
+    pub(super) parts: Vec<Vec<(String, u64)>>,
     /// What could not be listed.
     pub(super) unlisted: Vec<Unlisted>,
 }
@@ -160,14 +162,18 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         .map(|(folder, _)| folder)
         .collect();
     listing.packs = packs.iter().map(|folder| path.join(folder)).collect();
+    let mut parts: BTreeMap<&str, Vec<(String, u64)>> = packs.iter().map(|folder| (*folder, Vec::new())).collect();
     for (name, bytes) in &names {
         let (folder, base) = split(name);
-        if !(packs.contains(folder) && row_files::is_part(base)) {
+        if let Some(parts) = parts.get_mut(folder).filter(|_| row_files::is_part(base)) {
+            parts.push((name.to_string(), *bytes));
+        } else {
             let path = path.join(&**name).display().to_string();
             let (store, name, bytes) = (store.clone(), name.to_string(), *bytes);
             listing.files.push(Closed { store, name, path, bytes, in_folder: true });
         }
     }
+    listing.parts = parts.into_values().collect();
     for (kind, count) in faults.counts() {
         let latest = faults.latest(kind).unwrap_or("no longer known").to_owned();
         listing.unlisted.push(Unlisted { kind, count, latest });

@@ -35,9 +35,11 @@ pub mod xray;
 
 mod files;
 mod in_order;
+mod inputs;
 mod kinds;
 mod npy;
 mod reread;
 mod sidecar;
 mod unpacked;
+mod word;
 mod work;

@@ -6,6 +6,7 @@ mod folder;
 mod job;
 mod look;
 mod plan;
+mod portion;
 mod share;
 mod whole;
 
@@ -14,5 +15,6 @@ pub use folder::{Folder, place};
 pub use job::{Job, Outcome, Said, Shared, make};
 pub use look::{Shares, State, Status, shares};
 pub use plan::{Plan, Unit};
+pub use portion::Portion;
 pub use share::Share;
 pub use whole::{CommitOptions, Joining, Whole};

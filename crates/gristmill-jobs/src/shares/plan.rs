@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::portion::number_of;
 use super::share::Share;
 
 /// An input that is never cut: a file, or files that make one data set.
@@ -24,7 +25,7 @@ pub struct Unit {
 
 impl Unit {
     /// Its weight in a share; an empty file has some, too.
-    fn weight(&self) -> u128 {
+    pub(crate) fn weight(&self) -> u128 {
         u128::from(self.bytes.max(1))
     }
 }
@@ -33,11 +34,11 @@ impl Unit {
 /// part by at most the largest unit.
 pub(super) fn cut(units: &[Unit], share: Share) -> Range<usize> {
     let total: u128 = units.iter().map(Unit::weight).sum();
-    let (of, number) = (u128::from(share.of()), u128::from(share.number() - 1));
+    let number = u128::from(share.number() - 1);
     let (mut before, mut range) = (0, 0..0);
     for unit in units {
         // The share in which the middle of the unit lies.
-        let at = (2 * before + unit.weight()) * of / (2 * total);
+        let at = number_of(2 * before + unit.weight(), share, total);
         range.start += usize::from(at < number);
         range.end += usize::from(at <= number);
         before += unit.weight();

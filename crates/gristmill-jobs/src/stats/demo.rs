@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::layout::{DType, Field, Scalar};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::numbers::{NumberTally, Numbers};
 use super::tally::{Spread, Tally};
@@ -17,7 +17,7 @@ const MOST_ACTIONS: usize = 1000;
 const MOST_COMPONENTS: usize = 64;
 
 /// What demonstrations are like.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DemoStats {
     /// Trajectories.
     pub trajectories: u64,
@@ -35,13 +35,13 @@ pub struct DemoStats {
     pub returns: Numbers,
     /// Steps by action, where actions are single whole numbers.
     pub actions: BTreeMap<i64, u64>,
-    /// Steps whose action is none of the first thousand that were found.
+    /// Steps whose action is none of the thousand smallest.
     pub other_actions: u64,
     /// Each component of the actions that are vectors.
     pub components: Vec<Numbers>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct DemoCounting {
     stats: DemoStats,
     length: Tally,
@@ -78,18 +78,44 @@ impl DemoCounting {
         let float = matches!(scalar, Scalar::F16 | Scalar::F32 | Scalar::F64);
         if field.shape.is_empty() && !float {
             let Some(action) = values.next().map(|value| value as i64) else { return };
-            let actions = &mut self.stats.actions;
-            match actions.len() < MOST_ACTIONS || actions.contains_key(&action) {
-                true => *actions.entry(action).or_default() += 1,
-                false => self.stats.other_actions += 1,
-            }
-            return;
+            *self.stats.actions.entry(action).or_default() += 1;
+            return self.bound();
         }
         for (i, value) in values.take(MOST_COMPONENTS).enumerate() {
             if self.components.len() == i {
                 self.components.push(NumberTally::default());
             }
             self.components[i].add(value);
+        }
+    }
+
+    /// Counts no more actions by themselves than there may be: the smallest, whatever came first.
+    fn bound(&mut self) {
+        while self.stats.actions.len() > MOST_ACTIONS {
+            self.stats.other_actions += self.stats.actions.pop_last().map_or(0, |(_, steps)| steps);
+        }
+    }
+
+    /// Takes in what was counted elsewhere.
+    pub(super) fn join(&mut self, other: DemoCounting) {
+        let (stats, more) = (&mut self.stats, other.stats);
+        stats.trajectories += more.trajectories;
+        stats.steps += more.steps;
+        stats.terminated += more.terminated;
+        stats.truncated += more.truncated;
+        stats.unended += more.unended;
+        stats.other_actions += more.other_actions;
+        for (action, steps) in more.actions {
+            *stats.actions.entry(action).or_default() += steps;
+        }
+        self.bound();
+        self.length.join(other.length);
+        self.returns.join(other.returns);
+        for (i, component) in other.components.into_iter().enumerate() {
+            match self.components.get_mut(i) {
+                Some(known) => known.join(component),
+                None => self.components.push(component),
+            }
         }
     }
 

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use gristmill_format::chess::{Board, Frame};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::exact::Sum;
 
 /// The usual first position.
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 /// The policies of the start position, taken together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartPolicy {
     /// Positions that are the start of chess.
     pub positions: u64,
@@ -19,7 +21,7 @@ pub struct StartPolicy {
 }
 
 /// One first move.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartMove {
     /// In UCI letters.
     pub uci: String,
@@ -29,11 +31,11 @@ pub struct StartMove {
     pub played: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Start {
     positions: u64,
     /// Sum of probabilities and games, by UCI move.
-    moves: BTreeMap<String, (f64, u64)>,
+    moves: BTreeMap<String, (Sum, u64)>,
 }
 
 impl Start {
@@ -50,7 +52,7 @@ impl Start {
         self.positions += 1;
         for (index, share) in (0..).zip(frame.probabilities()).filter(|(_, p)| *p >= 0.0) {
             if let Some(uci) = board.uci(index) {
-                self.moves.entry(uci).or_default().0 += f64::from(share);
+                self.moves.entry(uci).or_default().0.add(share.into());
             }
         }
         if let Some(uci) = (frame.visits() > 0).then(|| board.uci(frame.played_idx())).flatten() {
@@ -58,11 +60,21 @@ impl Start {
         }
     }
 
+    /// Takes in what was counted elsewhere.
+    pub(super) fn join(&mut self, other: Start) {
+        self.positions += other.positions;
+        for (uci, (sum, played)) in other.moves {
+            let of_move = self.moves.entry(uci).or_default();
+            of_move.0.join(&sum);
+            of_move.1 += played;
+        }
+    }
+
     pub(super) fn policy(self) -> StartPolicy {
         let positions = self.positions;
         let moves = self.moves.into_iter();
         let mut moves: Vec<StartMove> =
-            moves.map(|(uci, (sum, played))| StartMove { uci, share: sum / positions as f64, played }).collect();
+            moves.map(|(uci, (sum, played))| StartMove { uci, share: sum.mean(positions), played }).collect();
         moves.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.uci.cmp(&b.uci)));
         StartPolicy { positions, moves }
     }

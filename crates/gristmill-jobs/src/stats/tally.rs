@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counts of numbers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     counts: BTreeMap<u64, u64>,
     count: u64,
@@ -16,7 +16,7 @@ pub(super) struct Tally {
 }
 
 /// The spread of many numbers. All zero when there are none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// How many numbers.
     pub count: u64,
@@ -33,7 +33,7 @@ pub struct Spread {
 }
 
 /// One range of a histogram.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
     /// Smallest number that falls in it.
     pub from: u64,
@@ -44,7 +44,7 @@ pub struct Bar {
 }
 
 /// The spread of many numbers that are no whole ones, rounded to millionths. All zero when there are none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// How many numbers.
     pub count: u64,
@@ -61,7 +61,7 @@ pub struct Share {
 }
 
 /// One range of a histogram of such numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShareBar {
     /// Smallest number that falls in it.
     pub from: f64,
@@ -98,6 +98,17 @@ impl Tally {
         self.sum += u128::from(n);
         self.least = Some(self.least.map_or(n, |least| least.min(n)));
         self.most = self.most.max(n);
+    }
+
+    /// Takes in what was counted elsewhere.
+    pub(super) fn join(&mut self, other: Tally) {
+        for (n, count) in other.counts {
+            *self.counts.entry(n).or_default() += count;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.least = self.least.into_iter().chain(other.least).min();
+        self.most = self.most.max(other.most);
     }
 
     pub(super) fn spread(&self) -> Spread {

@@ -92,7 +92,7 @@ pub(super) fn verify(
         progress(report, None);
     }
     for unlisted in listing.unlisted {
-        report.add(keep, fault_of(sources, unlisted));
+        report.add(keep, fault_of(sources, &unlisted));
     }
     if report.chunks == 0 && report.fault_count == 0 {
         let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");

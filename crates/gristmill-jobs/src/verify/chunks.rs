@@ -6,6 +6,7 @@ use gristmill_format::{Error, Kind};
 use super::metadata_check::Told;
 use super::{Fault, Verification};
 use crate::in_order::Hands;
+use crate::inputs::Place;
 use crate::work::{Decoded, Opened};
 
 /// Buffers that are used again, from file to file.
@@ -15,20 +16,24 @@ pub(super) struct Hand {
     chunk: Chunk,
 }
 
-/// Checks all that is in a file.
-pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands<Hand>, found: &mut Verification) {
+/// Checks what is in a file and a process's own.
+pub(super) fn verify(file: &Opened, place: Place, keep: usize, hands: &Hands<Hand>, found: &mut Verification) {
     let mut hand = hands.take();
-    found.files += 1;
-    for fault in file.source.faults() {
-        found.add(keep, Fault::new(&fault.clone().in_source(&file.path)));
+    let begins = place.begins();
+    if begins {
+        found.files += 1;
+        for fault in file.source.faults() {
+            found.add(keep, Fault::new(&fault.clone().in_source(&file.path)));
+        }
+        if file.source.is_empty() && file.source.faults().is_empty() {
+            let e = Error::new(Kind::Empty, "there is no chunk in it");
+            found.add(keep, Fault::new(&e.in_source(&file.path)));
+        }
     }
-    if file.source.is_empty() && file.source.faults().is_empty() {
-        let e = Error::new(Kind::Empty, "there is no chunk in it");
-        found.add(keep, Fault::new(&e.in_source(&file.path)));
-    }
-    let chunks = if file.kind.verify_whole(file, keep, found) { 0 } else { file.source.len() };
-    let told = Told::of(file);
-    for i in 0..chunks {
+    let whole = begins && file.kind.verify_whole(file, keep, found);
+    let own = (0..file.source.len()).filter(|i| !whole && place.has(file, *i));
+    let told = Told::of(file, own.clone());
+    for i in own {
         found.chunks += 1;
         if let Err(e) = file.fetch(i, &mut hand.stored) {
             found.add(keep, Fault::new(&e));

@@ -25,9 +25,11 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Reads the rows of a file in a pack whose columns follow from its records. `None` for any other file, and where the
+    /// Reads the rows of some chunks of a file in a pack whose columns follow from its records. `None` for any other file, and where the
     /// database cannot be read.
-    pub(super) fn of(file: &Opened) -> Option<Self> {
+    pub(super) fn of(file: &Opened, mut chunks: impl Iterator<Item = usize>) -> Option<Self> {
+        let start = chunks.next()?;
+        let end = chunks.max().unwrap_or(start) + 1;
         let facts = file.kind.facts()?;
         let codec =
             kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
@@ -44,7 +46,8 @@ impl Told {
             if codec.beside() > 0 {
                 columns.truncate(codec.columns().len() - codec.beside());
             }
-            games.of(first..first + files[number].games, &mut |game| {
+            let games_of_file = files[number].games;
+            games.of(first + games_of_file.min(start as u64)..first + games_of_file.min(end as u64), &mut |game| {
                 if game.file == number as u64 {
                     rows.insert(game.chunk, game);
                 }

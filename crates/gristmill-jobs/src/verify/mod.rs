@@ -6,6 +6,7 @@ mod chunk_pack;
 mod chunks;
 mod metadata_check;
 mod pack;
+mod part;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +21,13 @@ use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::publish::is_interrupted;
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::files::{self, Closed, Found, Unlisted};
+use super::files::{Found, Unlisted};
 use super::in_order::{Hands, InOrder};
+use crate::inputs::{Inputs, OwnFile};
+use crate::shares::Portion;
 use chunks::Hand;
 
+pub use self::part::Part;
 pub use crate::work::findings::{Example, Fault, Verification};
 
 /// What to verify, and how.
@@ -67,46 +71,66 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
         report.ok = report.fault_count == 0;
         return Ok(report);
     }
-    for path in &options.paths {
+    let inputs = Inputs::list(&options.paths);
+    for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(Portion::Whole)) {
         let (files, faults) = (report.files, report.fault_count);
-        one_path(path, options, &mut report, progress)?;
-        // What was not found was not verified.
+        if let Some(e) = interrupted(path)? {
+            report.files += 1;
+            report.add(options.max_faults, Fault::new(&e));
+            continue;
+        }
+        match listing {
+            Ok(listing) => {
+                of_files(path, own.files, options, &mut report, progress)?;
+                beside(path, options, &mut report)?;
+                for folder in &listing.packs {
+                    pack::verify(folder, options, &mut report, progress)?;
+                }
+                for unlisted in &listing.unlisted {
+                    report.add(options.max_faults, fault_of(path, unlisted));
+                }
+            }
+            Err(e) => {
+                report.files += 1;
+                report.add(options.max_faults, Fault::new(e));
+            }
+        }
         if (report.files, report.fault_count) == (files, faults) {
-            let holds = Holdings::of(path).told(path);
-            let detail = format!("nothing to verify: it {holds}; expected {}", kinds::files());
-            let nothing = FormatError::new(Kind::Empty, detail).in_source(path.display().to_string());
-            report.add(options.max_faults, Fault::new(&nothing));
+            report.add(options.max_faults, nothing(path));
         }
     }
     report.ok = report.fault_count == 0;
     Ok(report)
 }
 
-fn one_path(
+/// What a job that was interrupted left at a path.
+fn interrupted(path: &Path) -> Result<Option<FormatError>> {
+    let path = &*resolved(path)?;
+    let detail = || {
+        let shown = path.display();
+        format!("a job was interrupted while it put its files in place; `gristmill recover {shown}` finishes it")
+    };
+    let fault = || FormatError::new(Kind::Corrupt, detail()).in_source(path.display().to_string());
+    Ok(is_interrupted(path, STAGING).then(fault))
+}
+
+/// What was not found was not verified.
+fn nothing(path: &Path) -> Fault {
+    let holds = Holdings::of(path).told(path);
+    let detail = format!("nothing to verify: it {holds}; expected {}", kinds::files());
+    Fault::new(&FormatError::new(Kind::Empty, detail).in_source(path.display().to_string()))
+}
+
+/// Verifies files, each by itself.
+fn of_files(
     path: &Path,
+    files: Vec<OwnFile>,
     options: &VerifyOptions,
     report: &mut Verification,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let (keep, path) = (options.max_faults, &*resolved(path)?);
-    if is_interrupted(path, STAGING) {
-        let detail = format!(
-            "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
-            path.display()
-        );
-        report.files += 1;
-        report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string())));
-        return Ok(());
-    }
-    let listing = match files::list(path) {
-        Ok(listing) => listing,
-        Err(e) => {
-            report.files += 1;
-            report.add(keep, Fault::new(&e));
-            return Ok(());
-        }
-    };
-    let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
+    let keep = options.max_faults;
+    let (count, hands) = (files.len(), Hands::default());
     let check = move |i: usize| one_file(&files[i], keep, &hands);
     let workers = options.workers.min(count.max(1));
     let started = InOrder::start(workers, count, options.stop.clone(), check);
@@ -115,24 +139,25 @@ fn one_path(
         report.absorb(keep, found);
         progress(report, None);
     }
+    Ok(())
+}
+
+/// Holds the files of a chunk pack against each other.
+fn beside(path: &Path, options: &VerifyOptions, report: &mut Verification) -> Result<()> {
+    let path = &*resolved(path)?;
     if is_pack(path)? {
-        chunk_pack::verify(path, keep, report);
+        chunk_pack::verify(path, options.max_faults, report);
     } else {
-        chunk_pack::verify_file(path, keep, report);
-    }
-    for folder in listing.packs {
-        pack::verify(&folder, options, report, progress)?;
-    }
-    for unlisted in listing.unlisted {
-        report.add(keep, fault_of(path, unlisted));
+        chunk_pack::verify_file(path, options.max_faults, report);
     }
     Ok(())
 }
 
-fn one_file(file: &Closed, keep: usize, hands: &Hands<Hand>) -> Verification {
+fn one_file(own: &OwnFile, keep: usize, hands: &Hands<Hand>) -> Verification {
     let mut found = Verification::default();
-    match file.open() {
-        Found::File(file) => chunks::verify(&file, keep, hands, &mut found),
+    match own.file.open() {
+        Found::File(file) => chunks::verify(&file, own.place, keep, hands, &mut found),
+        _ if !own.place.begins() => {}
         Found::Fault(e) => {
             found.files += 1;
             found.add(keep, Fault::new(&e));
@@ -143,7 +168,7 @@ fn one_file(file: &Closed, keep: usize, hands: &Hands<Hand>) -> Verification {
 }
 
 /// Files or folders at or below `path` that could not be read.
-fn fault_of(path: &Path, unlisted: Unlisted) -> Fault {
+fn fault_of(path: &Path, unlisted: &Unlisted) -> Fault {
     let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
     let unreadable = unlisted.is_unreadable();
     Fault { file: Some(path.display().to_string()), kind: unlisted.kind, unreadable, detail, ..Fault::default() }

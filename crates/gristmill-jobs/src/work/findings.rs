@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use gristmill_format::Error;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::drawn::Step;
 use super::opened::is_unreadable;
+use crate::word::{self, Word};
 
 /// One thing that is wrong, and where.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Fault {
     /// Path of the file.
     pub file: Option<String>,
@@ -30,11 +31,13 @@ pub struct Fault {
     /// file holds.
     pub offset: Option<u64>,
     /// A short stable word, such as `truncated` or `out_of_range`.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "word::one")]
+    pub kind: Word,
     /// Whether the system refused to read: the content is unknown.
     pub unreadable: bool,
     /// The rule that a readable game breaks.
-    pub rule: Option<&'static str>,
+    #[serde(deserialize_with = "word::some")]
+    pub rule: Option<Word>,
     /// What was expected and what was found.
     pub detail: String,
     /// Whole records that can still be had from a damaged chunk.
@@ -75,7 +78,7 @@ impl Fault {
 }
 
 /// The first fault that a check found in rows of 2048 games, with the rows.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Example {
     /// What is wrong.
     pub fault: Fault,
@@ -83,6 +86,13 @@ pub struct Example {
     pub before: Option<Step>,
     /// The row.
     pub row: Step,
+}
+
+impl Example {
+    /// Draws the boards again: a document has none.
+    pub(crate) fn redraw(&mut self) {
+        self.before.iter_mut().chain([&mut self.row]).for_each(Step::redraw);
+    }
 }
 
 /// What a fault is: of reading, of bytes, or of a rule.
@@ -107,7 +117,7 @@ pub(crate) struct Firsts {
 pub(crate) const FIRST: usize = 5;
 
 /// What a verification found.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Verification {
     /// Whether nothing is wrong.
     pub ok: bool,
@@ -127,14 +137,15 @@ pub struct Verification {
     pub unreadable: u64,
     /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
     /// none are there too.
-    pub checks: BTreeMap<&'static str, u64>,
+    #[serde(deserialize_with = "word::map")]
+    pub checks: BTreeMap<Word, u64>,
     /// The first fault of each check of 2048 rows, drawn.
     pub examples: Vec<Example>,
     /// Whole records that can still be had from damaged chunks.
     pub salvageable: u64,
     /// The first faults of each check.
     #[serde(skip)]
-    pub(crate) firsts: BTreeMap<(Nature, &'static str), Firsts>,
+    pub(crate) firsts: BTreeMap<(Nature, Word), Firsts>,
 }
 
 impl Verification {
@@ -177,7 +188,7 @@ impl Verification {
         self.fault_count += later.fault_count;
         self.salvageable += later.salvageable;
         self.unreadable += later.unreadable;
-        let room = keep - self.faults.len();
+        let room = keep.saturating_sub(self.faults.len());
         self.faults.extend(later.faults.into_iter().take(room));
         let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
         self.examples.extend(later.examples.into_iter().filter(new));

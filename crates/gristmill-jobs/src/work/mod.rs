@@ -17,6 +17,8 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use serde::{Deserialize, Serialize};
 
+use crate::word::{self, Word};
+
 pub(crate) use drawn::{FramePlace, FrameView};
 pub(crate) use findings::{Fault, Verification};
 pub(crate) use opened::Opened;
@@ -193,20 +195,31 @@ pub(crate) trait Counting {
 }
 
 /// What is counted of the frames of one kind.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Chunks.
     pub chunks: u64,
     /// Frames.
     pub frames: u64,
     /// Frames by numbers of theirs, by what each number is.
-    pub numbers: BTreeMap<&'static str, BTreeMap<i64, u64>>,
+    #[serde(deserialize_with = "word::map")]
+    pub numbers: BTreeMap<Word, BTreeMap<i64, u64>>,
 }
 
 impl Counts {
     /// Counts a frame whose number `name` is `number`: one of a few thousand different ones at most.
     pub(crate) fn add(&mut self, name: &'static str, number: i64) {
         *self.numbers.entry(name).or_default().entry(number).or_default() += 1;
+    }
+
+    /// Takes in what was counted elsewhere.
+    pub(crate) fn join(&mut self, other: Counts) {
+        self.chunks += other.chunks;
+        self.frames += other.frames;
+        for (name, numbers) in other.numbers {
+            let known = self.numbers.entry(name).or_default();
+            numbers.into_iter().for_each(|(number, frames)| *known.entry(number).or_default() += frames);
+        }
     }
 }
 

@@ -43,6 +43,11 @@ impl Opened {
         self.source.locate(i)?.1
     }
 
+    /// Whether it is a chunk file, each of whose chunks is read by itself.
+    pub(crate) fn is_of_chunks(&self) -> bool {
+        self.format == detect::Format::Chunks
+    }
+
     /// Reads the stored bytes of chunk `i`.
     ///
     /// Errors: `Truncated`, `TooLarge`, `Missing` or `Io`, with the place.

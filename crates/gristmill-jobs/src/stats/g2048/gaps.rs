@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::stats::exact::Sum;
 
 /// How far apart EVs are. All zero when there are none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gaps {
     /// How many numbers.
     pub count: u64,
@@ -23,7 +25,7 @@ pub struct Gaps {
 }
 
 /// One range of a histogram.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GapBar {
     /// Smallest number that falls in it.
     pub from: f64,
@@ -40,11 +42,11 @@ const LEAST: i32 = -6;
 const DROPPED: u32 = 16;
 
 /// Counts of numbers.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct GapTally {
     counts: BTreeMap<u32, u64>,
     count: u64,
-    sum: f64,
+    sum: Sum,
     min: f64,
     max: f64,
 }
@@ -59,7 +61,7 @@ impl GapTally {
         *self.counts.entry((gap as f32).min(f32::MAX).to_bits() >> DROPPED).or_default() += 1;
         self.min = if self.count == 0 { gap } else { self.min.min(gap) };
         self.max = self.max.max(gap);
-        self.sum += gap;
+        self.sum.add(gap);
         self.count += 1;
     }
 
@@ -70,7 +72,7 @@ impl GapTally {
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        self.sum += other.sum;
+        self.sum.join(&other.sum);
         self.count += other.count;
         for (key, count) in other.counts {
             *self.counts.entry(key).or_default() += count;
@@ -104,7 +106,7 @@ impl GapTally {
         Gaps {
             count: self.count,
             min: self.min,
-            mean: self.sum / self.count as f64,
+            mean: self.sum.mean(self.count),
             max: self.max,
             percentiles: [10, 25, 50, 75, 90].map(percentile),
             histogram,

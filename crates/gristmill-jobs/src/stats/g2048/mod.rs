@@ -16,16 +16,17 @@ use gristmill_engine::pack::{METADATA, open, shards};
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::log::{KNOWN_VALUATIONS, Sidecar};
 use gristmill_format::source::Chunk;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::gaps::{GapBar, Gaps};
 use self::tally::RowTally;
 use super::tally::{Spread, Tally};
 use crate::in_order::InOrder;
 use crate::sidecar;
+use crate::word::{self, Word};
 
 /// What 2048 games are like.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StepStats {
     /// Games.
     pub games: u64,
@@ -38,7 +39,8 @@ pub struct StepStats {
     /// Games by their highest tile, such as 32768.
     pub highest_tiles: BTreeMap<u64, u64>,
     /// Steps by move.
-    pub moves: BTreeMap<&'static str, u64>,
+    #[serde(deserialize_with = "word::map")]
+    pub moves: BTreeMap<Word, u64>,
     /// Steps by the number of legal moves.
     pub legal_moves: BTreeMap<u32, u64>,
     /// Steps by where their EVs come from. The scales of the EVs differ.
@@ -46,7 +48,7 @@ pub struct StepStats {
 }
 
 /// Steps whose EVs come from one source.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ValuationStats {
     /// How many.
     pub rows: u64,
@@ -57,7 +59,7 @@ pub struct ValuationStats {
 }
 
 /// Counts the games as they come.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct StepCounting {
     games: u64,
     score: Tally,
@@ -158,6 +160,20 @@ impl StepCounting {
             self.valuations.entry(name).or_default().join(of_id);
         }
         self.rows.join(tally);
+    }
+
+    /// Takes in what was counted elsewhere.
+    pub(super) fn join(&mut self, other: StepCounting) {
+        self.games += other.games;
+        self.score.join(other.score);
+        self.length.join(other.length);
+        for (tile, games) in other.highest_tiles {
+            *self.highest_tiles.entry(tile).or_default() += games;
+        }
+        self.rows.join(other.rows);
+        for (name, of_name) in other.valuations {
+            self.valuations.entry(name).or_default().join(of_name);
+        }
     }
 
     /// The result; none where there was no game.

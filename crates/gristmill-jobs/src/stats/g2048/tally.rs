@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use gristmill_format::g2048::moves::{legal, slide};
 use gristmill_format::g2048::{Move, StepRow};
 
+use serde::{Deserialize, Serialize};
+
 use super::ValuationStats;
 use super::gaps::GapTally;
 
 /// Counts of rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct RowTally {
     pub(super) rows: u64,
     /// By number; the last for what is no move.
@@ -22,7 +24,7 @@ pub(super) struct RowTally {
 }
 
 /// Counts of rows of one valuation.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Valuation {
     rows: u64,
     best_chosen: u64,

@@ -1,10 +1,11 @@
 //! A 2048 step row -> its board, move and EVs as data. Judges nothing.
 
 use gristmill_format::g2048::log::KNOWN_VALUATIONS;
-use gristmill_format::g2048::{Move, StepRow};
-use serde::Serialize;
+use gristmill_format::g2048::{Board, Move, StepRow};
+use serde::{Deserialize, Serialize};
 
 use super::FramePlace;
+use crate::word::{self, Word};
 
 /// One step as data, and where it is.
 #[derive(Debug, Clone, Serialize)]
@@ -18,7 +19,7 @@ pub struct StepView {
 }
 
 /// One step as data.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Step {
     /// Game in its pack; 0 in a raw log.
     pub run_id: u32,
@@ -36,22 +37,23 @@ pub struct Step {
     /// Low 32 bits of the game's seed.
     pub seed: u32,
     /// The move made; absent where the number names none.
-    #[serde(rename = "move")]
-    pub mv: Option<&'static str>,
+    #[serde(rename = "move", deserialize_with = "word::some")]
+    pub mv: Option<Word>,
     /// Where the EVs come from: id, and name where it has one everywhere.
     pub valuation_type: u8,
     /// See `valuation_type`.
-    pub valuation: Option<&'static str>,
+    #[serde(deserialize_with = "word::some")]
+    pub valuation: Option<Word>,
     /// EVs of up, down, left, right.
     pub branches: Vec<BranchView>,
 }
 
 /// One branch.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BranchView {
     /// The move.
-    #[serde(rename = "move")]
-    pub mv: &'static str,
+    #[serde(rename = "move", deserialize_with = "word::one")]
+    pub mv: Word,
     /// Its EV; absent where it was logged as illegal.
     pub ev: Option<f32>,
 }
@@ -74,5 +76,10 @@ impl Step {
             valuation: KNOWN_VALUATIONS.get(usize::from(row.valuation_type)).copied(),
             branches: Move::ALL.map(|mv| BranchView { mv: mv.name(), ev: ev(mv) }).to_vec(),
         }
+    }
+
+    /// Draws the board again.
+    pub(crate) fn redraw(&mut self) {
+        self.drawing = Board::new(self.ranks).map(|board| board.to_string()).unwrap_or_default();
     }
 }

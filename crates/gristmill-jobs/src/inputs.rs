@@ -1,0 +1,144 @@
+//! Paths -> their files and packs of rows, each with its place among the bytes of all; and those that a process has to look at,
+//! which are all of them, or a share. Opens no file.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::error::{Error, Result};
+
+use crate::files::{self, Closed, Listing};
+use crate::shares::{Portion, Unit};
+use crate::work::Opened;
+
+/// The ending of files of which each chunk is read by itself: shares may have a part of such a file.
+const CUT: &str = ".chunks";
+
+/// What lies at each of some paths.
+pub(crate) struct Inputs {
+    /// The paths as they were given, and what lies there; the error of one that cannot be listed.
+    pub(crate) paths: Vec<(PathBuf, gristmill_format::Result<Listing>)>,
+}
+
+/// A file of which a process looks at some.
+pub(crate) struct OwnFile {
+    pub(crate) file: Closed,
+    pub(crate) place: Place,
+}
+
+/// A file among the bytes of all, and what of it is a process's own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    portion: Portion,
+    at: u128,
+    bytes: u128,
+    /// Whether shares may have a part of it.
+    cut: bool,
+}
+
+impl Place {
+    /// A file that is looked at whole.
+    pub(crate) fn whole() -> Self {
+        Place { portion: Portion::Whole, at: 0, bytes: 1, cut: false }
+    }
+
+    /// Whether the process tells of the file as such, once for all shares that have a part of it.
+    pub(crate) fn begins(&self) -> bool {
+        !self.cut || self.portion.begins(self.at)
+    }
+
+    /// Whether chunk `i` of the opened file is its own.
+    pub(crate) fn has(&self, file: &Opened, i: usize) -> bool {
+        if !self.cut || !self.portion.is_share() {
+            return true;
+        }
+        match file.source.locate(i).filter(|_| file.is_of_chunks()) {
+            Some((span, _)) => {
+                let start = u128::from(span.offset).min(self.bytes - 1);
+                self.portion.has(self.at + start, u128::from(span.len).min(self.bytes - start))
+            }
+            None => self.begins(),
+        }
+    }
+}
+
+impl Inputs {
+    /// Lists all paths.
+    pub(crate) fn list(paths: &[PathBuf]) -> Self {
+        Inputs { paths: paths.iter().map(|path| (path.clone(), files::list(path))).collect() }
+    }
+
+    /// Every file, in order: the inputs of the plan of shares.
+    ///
+    /// Errors: `Config` in `share` where something cannot be listed, or a path has nothing: the shares of another process might
+    /// be of other inputs.
+    pub(crate) fn units(&self) -> Result<Vec<Unit>> {
+        let refuse = |path: &Path, why: &dyn std::fmt::Display| {
+            let text = format!("{}: {why}; every process must list the same files", path.display());
+            Err(Error::config("share", text))
+        };
+        let mut units = Vec::new();
+        for (path, listing) in &self.paths {
+            let listing = match listing {
+                Ok(listing) => listing,
+                Err(e) => return refuse(path, e),
+            };
+            if let Some(unlisted) = listing.unlisted.first() {
+                return refuse(path, &unlisted.latest);
+            }
+            if listing.files.is_empty() && listing.packs.is_empty() {
+                return refuse(path, &"there is no file");
+            }
+            units.extend(listing.files.iter().map(|file| unit(file.path().to_owned(), file.bytes())));
+            let parts = listing.parts.iter().flatten();
+            units.extend(parts.map(|(name, bytes)| unit(path.join(name).display().to_string(), *bytes)));
+        }
+        Ok(units)
+    }
+
+    /// What of each path is the process's own: its files, whether the path begins in its portion, and its packs of rows by number.
+    /// A pack of rows is not cut.
+    pub(crate) fn own(&self, portion: Portion) -> Vec<Own> {
+        let mut at = 0;
+        let mut all = Vec::new();
+        for (_, listing) in &self.paths {
+            let mut own = Own { begins: portion.begins(at), files: Vec::new(), packs: Vec::new() };
+            let Ok(listing) = listing else {
+                all.push(own);
+                continue;
+            };
+            for file in &listing.files {
+                let (bytes, cut) = (weight(file.bytes()), file.named(CUT));
+                if if cut { portion.touches(at, bytes) } else { portion.has(at, bytes) } {
+                    own.files.push(OwnFile { file: file.clone(), place: Place { portion, at, bytes, cut } });
+                }
+                at += bytes;
+            }
+            for (number, parts) in listing.parts.iter().enumerate() {
+                let bytes = parts.iter().map(|(_, bytes)| weight(*bytes)).sum();
+                if portion.has(at, bytes) {
+                    own.packs.push(number);
+                }
+                at += bytes;
+            }
+            all.push(own);
+        }
+        all
+    }
+}
+
+/// What of a path a process has.
+pub(crate) struct Own {
+    /// Whether the first byte of the path is its own.
+    pub(crate) begins: bool,
+    pub(crate) files: Vec<OwnFile>,
+    /// The numbers of its packs of rows.
+    pub(crate) packs: Vec<usize>,
+}
+
+fn unit(name: String, bytes: u64) -> Unit {
+    Unit { name, bytes, inputs: 1 }
+}
+
+/// The weight of a file, as [`Unit`] has it.
+fn weight(bytes: u64) -> u128 {
+    unit(String::new(), bytes).weight()
+}
