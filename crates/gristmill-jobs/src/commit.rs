@@ -6,9 +6,13 @@ use std::path::Path;
 use gristmill_engine::error::{Error, Result};
 use serde::Serialize;
 
+use crate::mark::{self, Marked};
 use crate::pack::{self, Packed};
+use crate::reports;
 use crate::rewrite::{self, Rewritten};
 use crate::shares::{CommitOptions, Folder, Joining, Whole, place, shares};
+use crate::stats::{self, Stats};
+use crate::verify::{self, Verification};
 
 /// What came of a commit.
 #[derive(Debug)]
@@ -27,6 +31,12 @@ pub enum Made {
     Pack(Box<Packed>),
     /// Games that were written again: rescored, filtered, converted.
     Games(Box<Rewritten>),
+    /// A report on faults.
+    Verification(Box<Verification>),
+    /// A report with distributions.
+    Stats(Box<Stats>),
+    /// A mark of a pack.
+    Mark(Box<Marked>),
 }
 
 /// A job whose shares can be committed.
@@ -40,7 +50,18 @@ struct Row {
 }
 
 /// All of them.
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 7] = [
+    Row {
+        job: verify::JOB,
+        is_there: reports::is_there,
+        commit: |whole, _| Ok(Made::Verification(Box::new(verify::commit(whole)?))),
+    },
+    Row {
+        job: stats::JOB,
+        is_there: reports::is_there,
+        commit: |whole, _| Ok(Made::Stats(Box::new(stats::commit(whole)?))),
+    },
+    Row { job: mark::JOB, is_there: pack::is_there, commit: |whole, _| Ok(Made::Mark(Box::new(mark::commit(whole)?))) },
     Row {
         job: pack::JOB,
         is_there: pack::is_there,
@@ -59,6 +80,7 @@ const fn games(job: &'static str) -> Row {
         commit: |whole, progress| Ok(Made::Games(Box::new(rewrite::commit(whole, progress)?))),
     }
 }
+];
 
 /// Makes the output of all shares beside it, and removes them. It calls `progress` now and then.
 ///

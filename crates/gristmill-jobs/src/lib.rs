@@ -22,6 +22,7 @@ pub mod meter;
 pub mod notation;
 pub mod pack;
 pub mod recover;
+pub mod reports;
 pub mod rewrite;
 pub mod selected;
 pub mod shares;

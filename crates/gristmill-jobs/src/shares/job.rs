@@ -145,7 +145,7 @@ pub fn make<J: Job>(job: J, share: Share, dry_run: bool) -> Result<Outcome<J::Sa
 }
 
 /// Whether what is made beside `output` lies in the folder `input`, or below it. Nothing is below what is not of this machine.
-fn is_below(output: &Path, input: &Path) -> bool {
+pub(crate) fn is_below(output: &Path, input: &Path) -> bool {
     let whole = |path: &Path| fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
     // The first folder that is there: those below it are made.
     let folder = output.ancestors().skip(1).find_map(whole);

@@ -12,6 +12,7 @@ mod whole;
 
 pub use attempt::Attempt;
 pub use folder::{Folder, place};
+pub(crate) use job::is_below;
 pub use job::{Job, Outcome, Said, Shared, make};
 pub use look::{Shares, State, Status, shares};
 pub use plan::{Plan, Unit};

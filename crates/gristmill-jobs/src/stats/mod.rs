@@ -7,6 +7,7 @@ mod exact;
 mod g2048;
 mod look;
 mod numbers;
+mod part;
 mod start;
 mod tally;
 
@@ -20,11 +21,8 @@ use gristmill_format::chess::weight::DiffFocus;
 use serde::{Deserialize, Serialize};
 
 use self::counting::Counting;
-use self::demo::DemoCounting;
-use self::g2048::StepCounting;
 use self::look::{Hands, look};
-use self::start::Start;
-use self::tally::Tally;
+use self::part::Part;
 use super::in_order::InOrder;
 use crate::inputs::{Inputs, OwnFile};
 use crate::shares::Portion;
@@ -35,6 +33,8 @@ pub use crate::work::Counts;
 pub use demo::DemoStats;
 pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
 pub use numbers::Numbers;
+pub use part::share;
+pub(crate) use part::{JOB, commit};
 pub use start::{StartMove, StartPolicy};
 pub use tally::{Bar, Share, ShareBar, Spread};
 
@@ -136,51 +136,6 @@ impl StatsOptions {
     }
 }
 
-/// What was counted of a part of some inputs: joined with the parts after it, in the order of the inputs, it is what one process
-/// counts of all.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Part {
-    stats: Stats,
-    length: Tally,
-    plies: Tally,
-    visits: Tally,
-    legal: Tally,
-    weights: Tally,
-    start: Start,
-    steps: StepCounting,
-    demos: DemoCounting,
-}
-
-impl Part {
-    /// Takes in the part after it.
-    pub fn join(&mut self, after: Part) {
-        self.stats.join(after.stats);
-        self.length.join(after.length);
-        self.plies.join(after.plies);
-        self.visits.join(after.visits);
-        self.legal.join(after.legal);
-        self.weights.join(after.weights);
-        self.start.join(after.start);
-        self.steps.join(after.steps);
-        self.demos.join(after.demos);
-    }
-
-    /// The distributions.
-    pub fn stats(self) -> Stats {
-        Stats {
-            length: self.length.spread(),
-            plies: self.plies.spread(),
-            visits: self.visits.spread(),
-            legal_moves: self.legal.spread(),
-            weights: self.weights.spread().scaled(f64::from(MILLION)),
-            start: self.start.policy(),
-            g2048: self.steps.finish(),
-            demos: self.demos.finish(),
-            ..self.stats
-        }
-    }
-}
-
 /// Weights are counted in millionths.
 const MILLION: f32 = 1e6;
 
@@ -188,24 +143,11 @@ const MILLION: f32 = 1e6;
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
-    Ok(part(&Inputs::list(paths), Portion::Whole, options, progress)?.stats())
-}
-
-/// Counts a share of what lies at the paths. It calls `progress` for each file.
-///
-/// Errors: as [`stats`]; `Config` in `share` where something cannot be listed.
-pub fn share(
-    paths: &[PathBuf],
-    share: crate::shares::Share,
-    options: &StatsOptions,
-    progress: &mut dyn FnMut(&Stats),
-) -> Result<Part> {
-    let inputs = Inputs::list(paths);
-    part(&inputs, Portion::of(&inputs.units()?, share), options, progress)
+    Ok(count(&Inputs::list(paths), Portion::Whole, options, progress)?.stats())
 }
 
 /// Counts what of some inputs is in a portion.
-fn part(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Part> {
+fn count(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Part> {
     crate::in_order::check(options.workers)?;
     let mut counting = Counting::new(options.rule());
     for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(portion)) {
@@ -239,33 +181,4 @@ fn part(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &mu
         }
     }
     Ok(counting.part())
-}
-
-impl Stats {
-    /// Adds the counts of the part after it.
-    fn join(&mut self, after: Stats) {
-        self.files += after.files;
-        self.skipped += after.skipped;
-        self.bad_files += after.bad_files;
-        self.unreadable += after.unreadable;
-        self.first_unreadable = self.first_unreadable.take().or(after.first_unreadable);
-        self.chunks += after.chunks;
-        self.bad_chunks += after.bad_chunks;
-        self.frames += after.frames;
-        self.stored_bytes += after.stored_bytes;
-        self.inflated_bytes += after.inflated_bytes;
-        self.results.white += after.results.white;
-        self.results.draw += after.results.draw;
-        self.results.black += after.results.black;
-        self.adjudicated += after.adjudicated;
-        self.maximum_length += after.maximum_length;
-        self.unweighed += after.unweighed;
-        let add = |counts: &mut BTreeMap<u32, u64>, more: BTreeMap<u32, u64>| {
-            more.into_iter().for_each(|(number, count)| *counts.entry(number).or_default() += count);
-        };
-        add(&mut self.men, after.men);
-        add(&mut self.versions, after.versions);
-        add(&mut self.input_formats, after.input_formats);
-        after.kinds.into_iter().for_each(|(name, counts)| self.kinds.entry(name).or_default().join(counts));
-    }
 }

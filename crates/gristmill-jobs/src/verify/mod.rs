@@ -27,7 +27,8 @@ use crate::inputs::{Inputs, OwnFile};
 use crate::shares::Portion;
 use chunks::Hand;
 
-pub use self::part::Part;
+pub use self::part::share;
+pub(crate) use self::part::{JOB, commit};
 pub use crate::work::findings::{Example, Fault, Verification};
 
 /// What to verify, and how.

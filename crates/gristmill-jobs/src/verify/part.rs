@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 
 use gristmill_engine::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Fault, Progress, Verification, VerifyOptions, beside, interrupted, nothing, of_files, pack};
 use crate::inputs::Inputs;
-use crate::shares::{Portion, Share};
+use crate::reports::{self, Report, Reported, Reporting, Sharing};
+use crate::shares::{Portion, Whole};
 
 /// What was found in a share.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Part {
+struct Part {
     /// By path, in the order in which they were given.
     paths: Vec<OfPath>,
 }
@@ -30,20 +32,64 @@ struct OfPath {
     nothing: Option<Fault>,
 }
 
-impl Part {
-    /// Verifies a share of what lies at the paths.
-    ///
-    /// Errors: as [`super::verify`]; `Config` in `share` where something cannot be listed.
-    pub fn of(options: &VerifyOptions, share: Share, progress: &mut Progress<'_>) -> Result<Part> {
-        crate::in_order::check(options.workers)?;
-        for path in &options.paths {
-            if let Some(e) = interrupted(path)? {
-                return Err(Error::config("share", e.to_string()));
-            }
+/// The name of the job in plans.
+pub(crate) const JOB: &str = "verify";
+
+/// The option with how many faults are listed.
+const MAX_FAULTS: &str = "max_faults";
+
+/// Verifies a share of what lies at the paths, unless that is done.
+///
+/// Errors: as [`super::verify`]; `Config` in `share` where a path cannot be listed, has nothing, or has what an interrupted job left,
+/// and for a comparison with sources; as [`crate::shares::make`].
+pub fn share(options: &VerifyOptions, sharing: &Sharing, progress: &mut Progress<'_>) -> Result<Reported> {
+    crate::in_order::check(options.workers)?;
+    if options.against.is_some() {
+        let text = "a comparison with sources is not cut: compare the pack with a part of the sources on each machine";
+        return Err(Error::config("share", text));
+    }
+    for path in &options.paths {
+        if let Some(e) = interrupted(path)? {
+            return Err(Error::config("share", e.to_string()));
         }
-        let inputs = Inputs::list(&options.paths);
+    }
+    let recorded = [(MAX_FAULTS.to_owned(), Value::from(options.max_faults as u64))];
+    let reporting = Reporting { job: JOB, paths: &options.paths, options: recorded.into() };
+    reporting.share(sharing, |inputs, portion, renew| {
+        Part::of(inputs, portion, options, &mut |found, of_pack| {
+            renew();
+            progress(found, of_pack);
+        })
+    })
+}
+
+/// What the shares found, as one process finds it; it becomes the report.
+///
+/// Errors: as [`reports::commit`].
+pub(crate) fn commit(whole: &Whole) -> Result<Verification> {
+    let max_faults = whole.plan.options.get(MAX_FAULTS).and_then(Value::as_u64).unwrap_or_default();
+    let max_faults = usize::try_from(max_faults).unwrap_or(usize::MAX);
+    reports::commit(whole, |parts: Vec<Part>| {
+        let mut all = Part::default();
+        parts.into_iter().for_each(|part| all.join(max_faults, part));
+        Ok(all.found(max_faults))
+    })
+}
+
+impl Report for Part {
+    fn counted(&self) -> (u64, u64, u64) {
+        let all = self.paths.iter().flat_map(OfPath::all);
+        all.fold((0, 0, 0), |(files, chunks, frames), found| {
+            (files + found.files, chunks + found.chunks, frames + found.checked)
+        })
+    }
+}
+
+impl Part {
+    /// Verifies a portion of what lies at the paths.
+    fn of(inputs: &Inputs, portion: Portion, options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Part> {
         let mut paths = Vec::new();
-        for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(Portion::of(&inputs.units()?, share))) {
+        for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(portion)) {
             let mut found = OfPath::default();
             of_files(path, own.files, options, &mut found.files, progress)?;
             if own.begins {
@@ -62,7 +108,7 @@ impl Part {
     }
 
     /// Takes in the part after it; lists at most `max_faults` faults.
-    pub fn join(&mut self, max_faults: usize, after: Part) {
+    fn join(&mut self, max_faults: usize, after: Part) {
         self.paths.resize_with(self.paths.len().max(after.paths.len()), OfPath::default);
         for (known, found) in self.paths.iter_mut().zip(after.paths) {
             known.files.absorb(max_faults, found.files);
@@ -75,7 +121,7 @@ impl Part {
     }
 
     /// What one process finds, of which at most `max_faults` faults are listed.
-    pub fn found(self, max_faults: usize) -> Verification {
+    fn found(self, max_faults: usize) -> Verification {
         let mut report = Verification::default();
         for path in self.paths {
             let is_nothing = path.is_nothing();
@@ -91,9 +137,12 @@ impl Part {
 }
 
 impl OfPath {
+    fn all(&self) -> impl Iterator<Item = &Verification> {
+        [&self.files, &self.beside].into_iter().chain(self.packs.values())
+    }
+
     /// Whether there is neither data nor a fault.
     fn is_nothing(&self) -> bool {
-        let all = [&self.files, &self.beside].into_iter().chain(self.packs.values());
-        all.into_iter().all(|found| (found.files, found.fault_count) == (0, 0))
+        self.all().all(|found| (found.files, found.fault_count) == (0, 0))
     }
 }

@@ -1,15 +1,19 @@
-//! Reports of shares: what `verify` and `stats` find in the parts of some inputs, joined, is what one process finds, to the byte.
+//! Reports and marks of shares: the commit of all makes what one process makes, to the byte; and what is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gristmill_engine::selection;
+use gristmill_engine::store::Residence;
 use gristmill_format::chess::Version;
+use gristmill_jobs::commit::{Made, commit};
 use gristmill_jobs::generate::{G2048Generator, G2048Options};
-use gristmill_jobs::shares::Share;
-use gristmill_jobs::stats::{self, Stats, StatsOptions};
+use gristmill_jobs::mark::{self, MarkOptions, Which, mark};
+use gristmill_jobs::reports::{Reported, Sharing};
+use gristmill_jobs::shares::{CommitOptions, Share, shares};
+use gristmill_jobs::stats::{self, StatsOptions};
 use gristmill_jobs::verify::{self, Verification, VerifyOptions};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::fixture::{games, input, packed};
 
@@ -53,32 +57,38 @@ fn corpus(root: &Path) -> Vec<PathBuf> {
     ["loose", "packs", "one", "logs", "packs/several"].map(|name| root.join(name)).to_vec()
 }
 
-/// A part as another process reads it.
-fn sent<T: Serialize + DeserializeOwned>(part: &T) -> T {
-    serde_json::from_slice(&serde_json::to_vec(part).unwrap()).unwrap()
+fn sharing(output: &Path, number: u32, of: u32) -> Sharing {
+    Sharing { output: output.to_owned(), share: Share::new(number, of).unwrap(), dry_run: false }
 }
 
-fn counted(paths: &[PathBuf], of: u32) -> Stats {
-    let options = StatsOptions { workers: 2, ..StatsOptions::default() };
-    let mut all = stats::Part::default();
-    for number in 1..=of {
-        let share = Share::new(number, of).unwrap();
-        all.join(sent(&stats::share(paths, share, &options, &mut |_| {}).unwrap()));
+/// The report of shares that were made in another order, and what the commit says.
+fn committed(out: &Path, of: u32, share: impl Fn(&Sharing) -> gristmill_engine::Result<Reported>) -> (String, Made) {
+    let output = out.join(format!("of{of}.json"));
+    for number in (1..=of).rev() {
+        assert!(!share(&sharing(&output, number, of)).unwrap().share.there);
     }
-    all.stats()
+    let committed = commit(&CommitOptions { output: output.clone(), ..CommitOptions::default() }, &mut |_| {}).unwrap();
+    let text = fs::read_to_string(&output).unwrap();
+    fs::remove_file(&output).unwrap();
+    assert_eq!(fs::read_dir(out).unwrap().count(), 0, "a commit leaves nothing over");
+    (text, committed.made)
 }
 
-fn verified(options: &VerifyOptions, of: u32) -> Verification {
-    let mut all = verify::Part::default();
-    for number in 1..=of {
-        let share = Share::new(number, of).unwrap();
-        all.join(options.max_faults, sent(&verify::Part::of(options, share, &mut |_, _| {}).unwrap()));
+fn counted(paths: &[PathBuf], of: u32) -> String {
+    let (out, options) = (tempfile::tempdir().unwrap(), StatsOptions { workers: 2, ..StatsOptions::default() });
+    committed(out.path(), of, |sharing| stats::share(paths, &options, sharing, &mut |_| {})).0
+}
+
+fn verified(options: &VerifyOptions, of: u32) -> (String, Verification) {
+    let out = tempfile::tempdir().unwrap();
+    match committed(out.path(), of, |sharing| verify::share(options, sharing, &mut |_, _| {})) {
+        (text, Made::Verification(found)) => (text, *found),
+        other => panic!("{other:?}"),
     }
-    all.found(options.max_faults)
 }
 
-fn json(what: &impl Serialize) -> String {
-    serde_json::to_string_pretty(what).unwrap()
+fn line(what: &impl Serialize) -> String {
+    serde_json::to_string(what).unwrap() + "\n"
 }
 
 #[test]
@@ -89,10 +99,10 @@ fn parts_of_statistics_are_those_of_one_process() {
     assert!(whole.bad_chunks > 0 && whole.skipped > 0, "{whole:?}");
     assert!(whole.g2048.as_ref().is_some_and(|found| found.games == 10) && whole.start.positions > 10, "{whole:?}");
     for of in [1, 2, 7, 60] {
-        assert_eq!(json(&counted(&paths, of)), json(&whole), "{of} shares");
+        assert_eq!(counted(&paths, of), line(&whole), "{of} shares");
         let one = [root.path().join("one")];
         let of_one = stats::stats(&one, &StatsOptions::default(), &mut |_| {}).unwrap();
-        assert_eq!(json(&counted(&one, of)), json(&of_one), "{of} shares of one file");
+        assert_eq!(counted(&one, of), line(&of_one), "{of} shares of one file");
     }
 }
 
@@ -100,10 +110,9 @@ fn parts_of_statistics_are_those_of_one_process() {
 fn one_file_of_a_pack_is_cut_by_its_games() {
     let root = tempfile::tempdir().unwrap();
     let one = [corpus(root.path())[2].clone()];
-    let games = |number| {
-        let share = Share::new(number, 3).unwrap();
-        stats::share(&one, share, &StatsOptions::default(), &mut |_| {}).unwrap().stats().chunks
-    };
+    let output = root.path().join("report.json");
+    let share = |number| stats::share(&one, &StatsOptions::default(), &sharing(&output, number, 3), &mut |_| {});
+    let games = |number| share(number).unwrap().chunks;
     let each = [1, 2, 3].map(games);
     // The database takes as many bytes as the games of so small a pack.
     assert!(each[0] > 0 && each[1] > 0 && each.iter().sum::<u64>() == 9, "{each:?}");
@@ -119,8 +128,8 @@ fn parts_of_a_verification_are_those_of_one_process() {
         assert!(whole.fault_count > 5 && whole.checks.values().filter(|count| **count > 0).count() > 3, "{whole:?}");
         assert_eq!(whole.faults.len(), max_faults.min(whole.fault_count as usize));
         for of in [1, 2, 7, 60] {
-            let found = verified(&options, of);
-            assert_eq!(json(&found), json(&whole), "{of} shares, {max_faults} faults");
+            let (text, found) = verified(&options, of);
+            assert_eq!(text, line(&whole), "{of} shares, {max_faults} faults");
             let drawn =
                 |found: &Verification| found.examples.iter().map(|one| one.row.drawing.clone()).collect::<Vec<_>>();
             assert_eq!(drawn(&found), drawn(&whole));
@@ -139,20 +148,110 @@ fn a_path_without_data_is_a_fault_of_all_shares_together() {
     let whole = verify::verify(&options, &mut |_, _| {}).unwrap();
     assert!(whole.fault_count == 1 && whole.faults[0].detail.contains("nothing to verify"), "{whole:?}");
     for of in [1, 3, 20] {
-        assert_eq!(json(&verified(&options, of)), json(&whole), "{of} shares");
+        assert_eq!(verified(&options, of).0, line(&whole), "{of} shares");
     }
 }
 
 #[test]
 fn inputs_that_cannot_be_listed_make_no_shares() {
     let root = tempfile::tempdir().unwrap();
-    let share = Share::new(1, 2).unwrap();
+    let sharing = sharing(&root.path().join("report"), 1, 2);
     fs::create_dir(root.path().join("empty")).unwrap();
     for name in ["empty", "gone"] {
         let paths = vec![root.path().join(name)];
-        let refused = stats::share(&paths, share, &StatsOptions::default(), &mut |_| {}).unwrap_err().to_string();
+        let refused = stats::share(&paths, &StatsOptions::default(), &sharing, &mut |_| {}).unwrap_err().to_string();
         assert!(refused.contains(name) && refused.contains("share"), "{refused}");
-        let refused = verify::Part::of(&VerifyOptions::new(paths), share, &mut |_, _| {}).unwrap_err().to_string();
+        let refused = verify::share(&VerifyOptions::new(paths), &sharing, &mut |_, _| {}).unwrap_err().to_string();
         assert!(refused.contains(name), "{refused}");
     }
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "what was refused left nothing");
+}
+
+#[test]
+fn a_share_of_a_report_is_made_once_and_only_by_its_plan() {
+    let (games, out) = (input(), tempfile::tempdir().unwrap());
+    let paths = vec![games.path().to_owned()];
+    let output = out.path().join("report.json");
+    let options = VerifyOptions::new(paths.clone());
+    let share = |options: &VerifyOptions, number| verify::share(options, &sharing(&output, number, 2), &mut |_, _| {});
+    let dry = Sharing { dry_run: true, ..sharing(&output, 1, 2) };
+    let dry = verify::share(&options, &dry, &mut |_, _| {}).unwrap();
+    assert!(dry.dry_run && dry.files == 0 && fs::read_dir(out.path()).unwrap().count() == 0, "{dry:?}");
+    let first = share(&options, 1).unwrap();
+    let again = share(&options, 1).unwrap();
+    assert!(!first.share.there && again.share.there && again.frames == first.frames && first.frames > 0, "{again:?}");
+    let refused = |e: gristmill_engine::Error, says: &str| assert!(e.to_string().contains(says), "{e}");
+    refused(share(&VerifyOptions { max_faults: 7, ..options.clone() }, 2).unwrap_err(), "max_faults: 100 there, 7 now");
+    let as_stats = stats::share(&paths, &StatsOptions::default(), &sharing(&output, 2, 2), &mut |_| {});
+    refused(as_stats.unwrap_err(), "the job: verify there, stats now");
+    let against = VerifyOptions { against: Some(games.path().to_owned()), ..options.clone() };
+    refused(share(&against, 2).unwrap_err(), "is not cut");
+    let within = sharing(&games.path().join("report"), 1, 2);
+    refused(verify::share(&options, &within, &mut |_, _| {}).unwrap_err(), "lies within");
+    let missing = CommitOptions { output: output.clone(), ..CommitOptions::default() };
+    refused(commit(&missing, &mut |_| {}).unwrap_err(), "1 of 2 shares are done; 2/2 is missing");
+    share(&options, 2).unwrap();
+    assert_eq!(shares(&output).unwrap().done, 2);
+    fs::write(&output, "mine").unwrap();
+    refused(commit(&missing, &mut |_| {}).unwrap_err(), "there is a file already: overwrite replaces it");
+    let dry = CommitOptions { dry_run: true, ..missing.clone() };
+    commit(&dry, &mut |_| {}).unwrap();
+    assert_eq!(fs::read_to_string(&output).unwrap(), "mine");
+    let kept = out.path().join("kept");
+    copy(&out.path().join("report.json.shares"), &kept);
+    commit(&CommitOptions { overwrite: true, ..missing.clone() }, &mut |_| {}).unwrap();
+    refused(commit(&missing, &mut |_| {}).unwrap_err(), "committed already");
+    refused(share(&options, 1).unwrap_err(), "there is a file already");
+    // A commit that was killed before it removed the shares.
+    fs::rename(&kept, out.path().join("report.json.shares")).unwrap();
+    commit(&missing, &mut |_| {}).unwrap();
+    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy(&entry.path(), &to) } else { _ = fs::copy(entry.path(), to).unwrap() }
+    }
+}
+
+#[test]
+fn shares_of_a_mark_are_the_mark_of_one_process() {
+    let root = tempfile::tempdir().unwrap();
+    let paths = corpus(root.path());
+    let folder = &paths[2];
+    let file = folder.join("marks/late.mark");
+    let open = || selection::open(folder, Residence::Mapped).unwrap();
+    for rule in ["plies_left < 20", "visits > (SELECT 300)", "plies_left > 999"] {
+        let options = MarkOptions::new("late");
+        let whole = mark(&open(), &Which::Rule(rule.to_owned()), &options, &mut |_, _| {}).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        for of in [1, 2, 7, 60] {
+            fs::remove_file(&file).unwrap();
+            let share = |number, rule: &str| {
+                mark::share(&open(), rule, &options, Share::new(number, of).unwrap(), &mut |_, _| {})
+            };
+            let made: Vec<_> = (1..=of).rev().map(|number| share(number, rule).unwrap()).collect();
+            assert_eq!(made.iter().map(|part| part.marked).sum::<u64>(), whole.marked);
+            assert!(made.iter().all(|part| part.asked.abs_diff(whole.frames / u64::from(of)) <= 1), "{made:?}");
+            let other = share(1, "plies_left < 21").unwrap_err().to_string();
+            assert!(other.contains("rule: "), "{other}");
+            let options = CommitOptions { output: folder.clone(), ..CommitOptions::default() };
+            match commit(&options, &mut |_| {}).unwrap().made {
+                Made::Mark(marked) => assert_eq!((marked.marked, marked.frames), (whole.marked, whole.frames)),
+                other => panic!("{other:?}"),
+            }
+            assert!(fs::read(&file).unwrap() == bytes, "{of} shares of {rule}");
+            let again = share(1, rule).unwrap_err().to_string();
+            assert!(again.contains("there is a mark `late` already"), "{again}");
+            assert!(commit(&options, &mut |_| {}).unwrap_err().to_string().contains("committed already"));
+        }
+        fs::remove_file(&file).unwrap();
+    }
+    let wrong =
+        mark::share(&open(), "nothing = 1", &MarkOptions::new("bad"), Share::new(1, 2).unwrap(), &mut |_, _| {});
+    assert!(wrong.is_err());
+    let stand = shares(folder).unwrap();
+    assert!(stand.failed == 1 && stand.shares[0].why.as_ref().unwrap().contains("nothing"), "{stand:?}");
 }

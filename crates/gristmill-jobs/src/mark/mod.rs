@@ -1,6 +1,9 @@
 //! A rule over the frames of a pack, or frames that were given -> a mark beside the data; one that a pack outgrew is extended.
 //! Several threads ask; the pack itself is never changed, and a mark is there whole or not at all.
 
+mod part;
+
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +16,8 @@ use gristmill_format::container::marks::{MOST_RULE, Mark, Origin};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::Serialize;
 
+pub(crate) use self::part::{JOB, commit};
+pub use self::part::{PartMarked, share};
 use super::in_order::InOrder;
 use super::meter::{Meter, Moment};
 
@@ -94,7 +99,7 @@ pub fn mark(
     }
     let frames = pack.total();
     let (origin, rule, rows) = match which {
-        Which::Rule(rule) => (Origin::Rule, rule.clone(), asked(pack, rule, 0, options, progress)?),
+        Which::Rule(rule) => (Origin::Rule, rule.clone(), asked(pack, rule, 0..frames, options, progress)?),
         Which::Given(rows) => (Origin::Given, String::new(), rows.clone()),
         Which::Duplicates(rows) => (Origin::Duplicates, String::new(), rows.clone()),
     };
@@ -127,7 +132,7 @@ pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut d
     }
     let whole = known.rule.to_ascii_lowercase().contains("select");
     let from = if whole { 0 } else { known.frames };
-    let new = asked(pack, &known.rule, from, options, progress)?;
+    let new = asked(pack, &known.rule, from..pack.total(), options, progress)?;
     let mut rows = if whole { Intervals::default() } else { marks::intervals(&known.rows) };
     new.iter().for_each(|(start, end)| rows.push(start, end));
     finish(pack, options, &started, known.origin, known.rule, &rows, pack.total() - from)
@@ -157,9 +162,7 @@ fn finish(
 ) -> Result<Marked> {
     let frames = pack.total();
     if !options.dry_run {
-        let missing = || FormatError::new(Kind::Missing, "a pack without frames cannot be marked");
-        let identity = pack.identity_of(frames).ok_or_else(missing)?;
-        let mark = Mark { origin, rule: rule.clone(), frames, identity, rows: marks::bitmap(rows) };
+        let mark = Mark { origin, rule: rule.clone(), frames, identity: identity(pack)?, rows: marks::bitmap(rows) };
         marks::write(pack.folder(), &options.name, &mark)?;
     }
     let now = started.meter.now();
@@ -176,11 +179,17 @@ fn finish(
     })
 }
 
-/// The frames from `from` on that a rule accepts.
+/// The hash of all frames of a pack.
+fn identity(pack: &Arc<dyn PackTable>) -> Result<u64> {
+    let missing = || FormatError::new(Kind::Missing, "a pack without frames cannot be marked");
+    Ok(pack.identity_of(pack.total()).ok_or_else(missing)?)
+}
+
+/// The frames of a range that a rule accepts.
 fn asked(
     pack: &Arc<dyn PackTable>,
     rule: &str,
-    from: u64,
+    range: Range<u64>,
     options: &MarkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Intervals> {
@@ -188,7 +197,7 @@ fn asked(
         return Err(Error::config("rule", format!("{} bytes, at most {MOST_RULE}", rule.len())));
     }
     crate::in_order::check(options.workers)?;
-    let (end, text) = (pack.total(), rule.to_owned());
+    let (Range { start: from, end }, text) = (range, rule.to_owned());
     let first = Asker::new(Arc::clone(pack), rule, &options.stop)?;
     let pieces = usize::try_from((end - from).div_ceil(PIECE)).unwrap_or(usize::MAX);
     let (askers, shared, stop) = (Mutex::new(vec![first]), Arc::clone(pack), Arc::clone(&options.stop));

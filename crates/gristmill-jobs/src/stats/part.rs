@@ -1,0 +1,132 @@
+//! Counts of a share of some inputs -> counts of all, in any parts: sums, tallies and histograms that depend on the numbers alone.
+//! What one process counts is one such part.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gristmill_engine::error::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::demo::DemoCounting;
+use super::g2048::StepCounting;
+use super::start::Start;
+use super::tally::Tally;
+use super::{MILLION, Stats, StatsOptions, count};
+use crate::reports::{self, Report, Reported, Reporting, Sharing};
+use crate::shares::Whole;
+
+/// The name of the job in plans.
+pub(crate) const JOB: &str = "stats";
+
+/// Counts a share of what lies at the paths, unless that is done. It calls `progress` for each file.
+///
+/// Errors: as [`super::stats`]; `Config` in `share` where a path cannot be listed, or has nothing; as [`crate::shares::make`].
+pub fn share(
+    paths: &[PathBuf],
+    options: &StatsOptions,
+    sharing: &Sharing,
+    progress: &mut dyn FnMut(&Stats),
+) -> Result<Reported> {
+    crate::in_order::check(options.workers)?;
+    let recorded = [("q_weight", options.q_weight), ("pol_scale", options.pol_scale)];
+    let recorded = recorded.into_iter().map(|(name, weight)| (name.to_owned(), json!(weight)));
+    let reporting = Reporting { job: JOB, paths, options: recorded.collect() };
+    reporting.share(sharing, |inputs, portion, renew| {
+        count(inputs, portion, options, &mut |stats| {
+            renew();
+            progress(stats);
+        })
+    })
+}
+
+/// What the shares counted, as one process counts it; it becomes the report.
+///
+/// Errors: as [`reports::commit`].
+pub(crate) fn commit(whole: &Whole) -> Result<Stats> {
+    reports::commit(whole, |parts: Vec<Part>| {
+        let mut all = Part::default();
+        parts.into_iter().for_each(|part| all.join(part));
+        Ok(all.stats())
+    })
+}
+
+impl Report for Part {
+    fn counted(&self) -> (u64, u64, u64) {
+        (self.stats.files, self.stats.chunks, self.stats.frames)
+    }
+}
+
+/// What was counted of a part of some inputs: joined with the parts after it, in the order of the inputs, it is what one process
+/// counts of all.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) stats: Stats,
+    pub(super) length: Tally,
+    pub(super) plies: Tally,
+    pub(super) visits: Tally,
+    pub(super) legal: Tally,
+    pub(super) weights: Tally,
+    pub(super) start: Start,
+    pub(super) steps: StepCounting,
+    pub(super) demos: DemoCounting,
+}
+
+impl Part {
+    /// Takes in the part after it.
+    fn join(&mut self, after: Part) {
+        self.stats.join(after.stats);
+        self.length.join(after.length);
+        self.plies.join(after.plies);
+        self.visits.join(after.visits);
+        self.legal.join(after.legal);
+        self.weights.join(after.weights);
+        self.start.join(after.start);
+        self.steps.join(after.steps);
+        self.demos.join(after.demos);
+    }
+
+    /// The distributions.
+    pub(super) fn stats(self) -> Stats {
+        Stats {
+            length: self.length.spread(),
+            plies: self.plies.spread(),
+            visits: self.visits.spread(),
+            legal_moves: self.legal.spread(),
+            weights: self.weights.spread().scaled(f64::from(MILLION)),
+            start: self.start.policy(),
+            g2048: self.steps.finish(),
+            demos: self.demos.finish(),
+            ..self.stats
+        }
+    }
+}
+
+impl Stats {
+    /// Adds the counts of the part after it.
+    fn join(&mut self, after: Stats) {
+        self.files += after.files;
+        self.skipped += after.skipped;
+        self.bad_files += after.bad_files;
+        self.unreadable += after.unreadable;
+        self.first_unreadable = self.first_unreadable.take().or(after.first_unreadable);
+        self.chunks += after.chunks;
+        self.bad_chunks += after.bad_chunks;
+        self.frames += after.frames;
+        self.stored_bytes += after.stored_bytes;
+        self.inflated_bytes += after.inflated_bytes;
+        self.results.white += after.results.white;
+        self.results.draw += after.results.draw;
+        self.results.black += after.results.black;
+        self.adjudicated += after.adjudicated;
+        self.maximum_length += after.maximum_length;
+        self.unweighed += after.unweighed;
+        let add = |counts: &mut BTreeMap<u32, u64>, more: BTreeMap<u32, u64>| {
+            more.into_iter().for_each(|(number, count)| *counts.entry(number).or_default() += count);
+        };
+        add(&mut self.men, after.men);
+        add(&mut self.versions, after.versions);
+        add(&mut self.input_formats, after.input_formats);
+        after.kinds.into_iter().for_each(|(name, counts)| self.kinds.entry(name).or_default().join(counts));
+    }
+}
