@@ -80,7 +80,6 @@ const fn games(job: &'static str) -> Row {
         commit: |whole, progress| Ok(Made::Games(Box::new(rewrite::commit(whole, progress)?))),
     }
 }
-];
 
 /// Makes the output of all shares beside it, and removes them. It calls `progress` now and then.
 ///

@@ -1,4 +1,4 @@
-//! Paths -> their files and packs of rows, each with its place among the bytes of all; and those that a process has to look at,
+//! Paths -> their files and packs of rows, each with its place among the bytes of all; and those that a process has to read,
 //! which are all of them, or a share. Opens no file.
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) struct Inputs {
     pub(crate) paths: Vec<(PathBuf, gristmill_format::Result<Listing>)>,
 }
 
-/// A file of which a process looks at some.
+/// A file of which a process reads some.
 pub(crate) struct OwnFile {
     pub(crate) file: Closed,
     pub(crate) place: Place,
@@ -35,7 +35,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A file that is looked at whole.
+    /// A file that is read whole.
     pub(crate) fn whole() -> Self {
         Place { portion: Portion::Whole, at: 0, bytes: 1, cut: false }
     }

@@ -35,7 +35,6 @@ pub mod when;
 pub mod xray;
 
 mod files;
-mod in_order;
 mod inputs;
 mod kinds;
 mod npy;
@@ -44,3 +43,5 @@ mod sidecar;
 mod unpacked;
 mod word;
 mod work;
+
+use gristmill_engine::in_order;

@@ -1,5 +1,5 @@
 //! A share of a job that reports on files -> its part, kept beside the report; all parts -> the report: the line of JSON that one
-//! process prints. Knows no job, and replaces no other file unless it is asked to.
+//! process prints. Knows no job, and replaces another file only where the options say so.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub struct Reported {
     pub folder: String,
     /// Which it is.
     pub share: Shared,
-    /// Files, chunks and frames that were looked at; none in a dry run.
+    /// Files, chunks and frames that it read; none in a dry run.
     pub files: u64,
     /// See `files`.
     pub chunks: u64,
@@ -70,7 +70,7 @@ impl<R: Report> Said for Record<R> {
 pub(crate) struct Reporting<'a> {
     /// Its name.
     pub(crate) job: &'static str,
-    /// What it looks at.
+    /// What it reads.
     pub(crate) paths: &'a [PathBuf],
     /// The options that change the report.
     pub(crate) options: BTreeMap<String, Value>,

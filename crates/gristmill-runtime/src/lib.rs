@@ -6,6 +6,7 @@
 pub mod calendar;
 pub mod error;
 pub mod facts;
+pub mod in_order;
 pub mod key;
 pub mod lineage;
 pub mod names;

@@ -61,7 +61,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-jobs/src/pack", &["assemble.rs", "discover.rs", "flow.rs", "game.rs", "strangers.rs", "work.rs"]),
     ("gristmill-jobs/src/pack/chunks", &["demos.rs"]),
     ("gristmill-jobs/src/rewrite", &["filter.rs", "line.rs", "pass.rs", "plan.rs", "recast.rs", "split.rs"]),
-    ("gristmill-jobs/src/stats", &["demo.rs", "look.rs", "mod.rs", "start.rs"]),
+    ("gristmill-jobs/src/stats", &["counting.rs", "demo.rs", "look.rs", "start.rs"]),
     ("gristmill-jobs/src/stats/g2048", &["mod.rs", "tally.rs"]),
     ("gristmill-jobs/src/values", &["backwards.rs", "mod.rs"]),
     ("gristmill-jobs/src/verify/pack", &["block.rs", "mod.rs", "values.rs"]),

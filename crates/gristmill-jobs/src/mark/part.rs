@@ -1,5 +1,5 @@
 //! A share of the frames of a pack -> those that a rule accepts, kept beside the pack; all parts -> the mark in the pack, with the bytes
-//! of one process. Replaces no mark unless it is asked to.
+//! of one process. Replaces a mark only where the options say so.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub struct PartMarked {
     pub folder: String,
     /// Which it is. Its inputs are pieces of the frames.
     pub share: Shared,
-    /// Frames that were asked, and how many of them the rule accepts; none in a dry run.
+    /// Frames that the rule was applied to, and how many of them it accepts; none in a dry run.
     pub asked: u64,
     /// See `asked`.
     pub marked: u64,
@@ -45,7 +45,7 @@ pub struct PartMarked {
     pub dry_run: bool,
 }
 
-/// Asks a rule of a share of the frames of a pack, unless that is done. `progress` gets the number of frames that are asked, and of
+/// Applies a rule to a share of the frames of a pack, unless that is done. `progress` gets the number of frames that are done, and of
 /// all frames of the share.
 ///
 /// Errors: as [`super::mark`]; `Config` in `output` for a mark that is there, in `share` for one to be replaced, which the commit

@@ -30,7 +30,9 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    pub(super) fn new(rule: DiffFocus) -> Self {
+    pub(super) fn new(options: &StatsOptions) -> Self {
+        let StatsOptions { q_weight, pol_scale, .. } = *options;
+        let rule = DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 };
         let (stored, tag, chunk) = (Vec::new(), Vec::new(), Chunk::default());
         Counting { part: Part::default(), rule, place: Place::whole(), stored, tag, chunk }
     }

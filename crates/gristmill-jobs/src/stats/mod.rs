@@ -3,7 +3,6 @@
 
 mod counting;
 mod demo;
-mod exact;
 mod g2048;
 mod look;
 mod numbers;
@@ -17,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_format::chess::weight::DiffFocus;
 use serde::{Deserialize, Serialize};
 
 use self::counting::Counting;
@@ -129,13 +127,6 @@ impl Default for StatsOptions {
     }
 }
 
-impl StatsOptions {
-    fn rule(&self) -> DiffFocus {
-        let StatsOptions { q_weight, pol_scale, .. } = *self;
-        DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 }
-    }
-}
-
 /// Weights are counted in millionths.
 const MILLION: f32 = 1e6;
 
@@ -149,7 +140,7 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
 /// Counts what of some inputs is in a portion.
 fn count(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Part> {
     crate::in_order::check(options.workers)?;
-    let mut counting = Counting::new(options.rule());
+    let mut counting = Counting::new(options);
     for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(portion)) {
         let listing = match listing {
             Ok(listing) => listing,

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use gristmill_engine::runtime::sum::Sum;
 use serde::{Deserialize, Serialize};
 
 use super::ShareBar;
-use super::exact::Sum;
 
 /// At most this many distinct values are counted.
 const MOST: usize = 4096;

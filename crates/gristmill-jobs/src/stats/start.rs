@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use gristmill_engine::runtime::sum::Sum;
 use gristmill_format::chess::{Board, Frame};
 use serde::{Deserialize, Serialize};
-
-use super::exact::Sum;
 
 /// The usual first position.
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";

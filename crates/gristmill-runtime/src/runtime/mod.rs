@@ -22,4 +22,5 @@ pub mod seed;
 pub mod share;
 pub mod sheet;
 pub mod slots;
+pub mod sum;
 mod tail;

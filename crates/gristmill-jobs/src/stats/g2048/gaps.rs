@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use gristmill_engine::runtime::sum::Sum;
 use serde::{Deserialize, Serialize};
-
-use crate::stats::exact::Sum;
 
 /// How far apart EVs are. All zero when there are none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

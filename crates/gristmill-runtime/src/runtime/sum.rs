@@ -14,20 +14,20 @@ const LEAST: i32 = -1074;
 
 /// A sum of numbers, or of their squares.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sum {
+pub struct Sum {
     /// By number of the word, how often there is 2^(32 × that number). A number adds less than 2^85 to a word: none overflows.
     words: BTreeMap<i32, i128>,
 }
 
 impl Sum {
     /// Adds a finite number.
-    pub(super) fn add(&mut self, number: f64) {
+    pub fn add(&mut self, number: f64) {
         let (significand, exponent) = parts(number);
         self.put(significand.into(), exponent);
     }
 
     /// Adds the square of a finite number.
-    pub(super) fn add_square(&mut self, number: f64) {
+    pub fn add_square(&mut self, number: f64) {
         let (significand, exponent) = parts(number);
         let square = i128::from(significand) * i128::from(significand);
         self.put(square & ((1 << DIGITS) - 1), 2 * exponent);
@@ -35,20 +35,20 @@ impl Sum {
     }
 
     /// Adds another sum.
-    pub(super) fn join(&mut self, other: &Sum) {
+    pub fn join(&mut self, other: &Sum) {
         for (at, word) in &other.words {
             *self.words.entry(*at).or_default() += word;
         }
     }
 
     /// The sum divided by `count`.
-    pub(super) fn mean(&self, count: u64) -> f64 {
+    pub fn mean(&self, count: u64) -> f64 {
         let (number, exponent) = self.carried().number();
         scaled(number / count as f64, exponent)
     }
 
     /// The deviation of `count` numbers whose sum this is and whose squares add up to `squares`.
-    pub(super) fn deviation(&self, squares: &Sum, count: u64) -> f64 {
+    pub fn deviation(&self, squares: &Sum, count: u64) -> f64 {
         let (sum, mut distance) = (self.carried(), Sum::default());
         for (at, word) in &squares.carried().words {
             *distance.words.entry(*at).or_default() += word * i128::from(count as u32);
@@ -132,9 +132,8 @@ fn scaled(number: f64, exponent: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use gristmill_engine::runtime::seed::Key;
-
     use super::*;
+    use crate::runtime::seed::Key;
 
     fn both(numbers: &[f64]) -> (f64, f64) {
         let (mut sum, mut squares) = (Sum::default(), Sum::default());

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gristmill_engine::error::{Error, Result};
-use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
-use gristmill_engine::sql::ended;
+use crate::error::{Error, Result};
+use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
+use crate::sql::ended;
 
 /// How long the reader sleeps before it looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Refuses a number of threads that no job takes.
 ///
 /// Errors: `Config`.
-pub(super) fn check(workers: usize) -> Result<()> {
+pub fn check(workers: usize) -> Result<()> {
     match workers {
         1..=256 => Ok(()),
         _ => Err(Error::config("workers", format!("{workers} threads; expected 1 to 256"))),
@@ -25,7 +25,7 @@ pub(super) fn check(workers: usize) -> Result<()> {
 
 /// What threads work with, one at a time, and use again: buffers, decoders.
 #[derive(Debug)]
-pub(super) struct Hands<T>(Mutex<Vec<T>>);
+pub struct Hands<T>(Mutex<Vec<T>>);
 
 impl<T> Default for Hands<T> {
     fn default() -> Self {
@@ -35,17 +35,17 @@ impl<T> Default for Hands<T> {
 
 impl<T: Default> Hands<T> {
     /// One that waits, or a new one.
-    pub(super) fn take(&self) -> T {
+    pub fn take(&self) -> T {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// Gives one back.
-    pub(super) fn put(&self, hand: T) {
+    pub fn put(&self, hand: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(hand);
     }
 
     /// Works with one.
-    pub(super) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut hand = self.take();
         let done = work(&mut hand);
         self.put(hand);
@@ -54,7 +54,7 @@ impl<T: Default> Hands<T> {
 }
 
 /// The results of `make(0)`, `make(1)`, …, one after another.
-pub(super) struct InOrder<R: Send + 'static> {
+pub struct InOrder<R: Send + 'static> {
     board: Arc<Board<R>>,
     scheduler: Scheduler,
     stop: Arc<AtomicBool>,
@@ -80,7 +80,7 @@ impl<R: Send + 'static> InOrder<R> {
     /// Lets `workers` threads, that which reads the results among them, do `count` pieces of work.
     ///
     /// Errors: the system has no more threads.
-    pub(super) fn start(
+    pub fn start(
         workers: usize,
         count: usize,
         stop: Arc<AtomicBool>,
@@ -98,7 +98,7 @@ impl<R: Send + 'static> InOrder<R> {
     /// The next result; `None` after the last.
     ///
     /// Errors: `Stopped`; `Stage` when a thread panicked.
-    pub(super) fn next(&mut self) -> Result<Option<R>> {
+    pub fn next(&mut self) -> Result<Option<R>> {
         loop {
             if self.stop.load(Ordering::Relaxed) || ended() {
                 return Err(Error::Stopped);
