@@ -10,8 +10,8 @@ pub use gristmill_packs::{
     chunks, database, demos, holdings, kinds, marks, pack, pack_table, recording, row_files, selection,
 };
 pub use gristmill_runtime::{
-    Error, Result, calendar, error, facts, in_order, key, lineage, names, open, runtime, sink, sql, store, table,
-    tablebase,
+    Error, Result, calendar, error, facts, in_order, key, lineage, names, open, runtime, shares, sink, sql, store,
+    table, tablebase,
 };
 pub use gristmill_stages::{config, options, rescorer, stage};
 pub use pipeline::{

@@ -12,6 +12,7 @@ pub mod lineage;
 pub mod names;
 pub mod open;
 pub mod runtime;
+pub mod shares;
 pub mod sink;
 pub mod sql;
 pub mod store;

@@ -46,6 +46,7 @@ pub(crate) const HOUSES: [House; 12] = [
             ("facts", &["store"]),
             ("lineage", &["error", "names", "store"]),
             ("open", &["store"]),
+            ("shares", &["error", "lineage"]),
             ("table", &["runtime", "store"]),
         ],
     },

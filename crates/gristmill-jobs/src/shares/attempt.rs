@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::shares::{Plan, Share};
 use gristmill_engine::store::publish::{settle_absent, write_whole};
 use serde::Serialize;
 use tempfile::TempDir;
 
 use super::folder::{Document, SAID};
-use super::plan::Plan;
-use super::share::Share;
 use crate::meter::Meter;
 
 /// The lease of an attempt: a file that its process keeps locked and rewrites now and then.

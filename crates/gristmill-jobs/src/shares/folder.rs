@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::shares::{Plan, Share};
 use gristmill_engine::store::files::read_text;
 use gristmill_engine::store::place::{is_local, resolved};
 use gristmill_engine::store::publish::{put_absent, remove_at_once, withdraw, write_whole};
@@ -13,8 +14,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{self, Attempt};
-use super::plan::Plan;
-use super::share::Share;
 
 /// The file with the plan.
 const PLAN: &str = "plan.json";

@@ -7,14 +7,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::shares::{Plan, Share, Unit, cut};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::Attempt;
 use super::folder::Folder;
-use super::plan::{Plan, Unit, cut};
-use super::share::Share;
 
 /// A job that can be cut into shares: its options were checked, and its inputs are listed.
 pub trait Job: Sized {

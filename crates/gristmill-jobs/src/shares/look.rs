@@ -6,12 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::shares::{Plan, Share};
 use serde::Serialize;
 
 use super::attempt::{alive, share_of};
 use super::folder::{FAILED, Failed, Folder, SAID, place, read};
-use super::plan::Plan;
-use super::share::Share;
 
 /// The state of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -5,17 +5,13 @@ mod attempt;
 mod folder;
 mod job;
 mod look;
-mod plan;
-mod portion;
-mod share;
 mod whole;
+
+pub use gristmill_engine::shares::{Plan, Portion, Share, Unit};
 
 pub use attempt::Attempt;
 pub use folder::{Folder, place};
 pub(crate) use job::is_below;
 pub use job::{Job, Outcome, Said, Shared, make};
 pub use look::{Shares, State, Status, shares};
-pub use plan::{Plan, Unit};
-pub use portion::Portion;
-pub use share::Share;
 pub use whole::{CommitOptions, Joining, Whole};

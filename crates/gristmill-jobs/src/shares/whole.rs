@@ -8,14 +8,13 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::WRITER;
+use gristmill_engine::shares::{Plan, Share};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::Deserialize;
 
 use super::folder::{Folder, place};
 use super::job::Said;
 use super::look::{State, shares};
-use super::plan::Plan;
-use super::share::Share;
 
 /// At most this many shares are named in an error.
 const NAMED: usize = 20;

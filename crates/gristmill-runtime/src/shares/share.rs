@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use gristmill_engine::error::{Error, Result};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+
+use crate::error::{Error, Result};
 
 /// Most shares of one job; each is a folder.
 const MOST: u32 = 1_000_000;
@@ -43,7 +44,7 @@ impl Share {
     }
 
     /// The name of its folder.
-    pub(super) fn name(self) -> String {
+    pub fn name(self) -> String {
         format!("{:05}-of-{:05}", self.number, self.of)
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gristmill_engine::lineage::WRITER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::portion::number_of;
 use super::share::Share;
+use crate::lineage::WRITER;
 
 /// An input that is never cut: a file, or files that make one data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub struct Unit {
 
 impl Unit {
     /// Its weight in a share; an empty file has some, too.
-    pub(crate) fn weight(&self) -> u128 {
+    pub fn weight(&self) -> u128 {
         u128::from(self.bytes.max(1))
     }
 }
 
 /// The units of a share. The shares of a job follow each other and have each unit once. The bytes of a share differ from an even
 /// part by at most the largest unit.
-pub(super) fn cut(units: &[Unit], share: Share) -> Range<usize> {
+pub fn cut(units: &[Unit], share: Share) -> Range<usize> {
     let total: u128 = units.iter().map(Unit::weight).sum();
     let number = u128::from(share.number() - 1);
     let (mut before, mut range) = (0, 0..0);
@@ -97,12 +97,12 @@ impl Plan {
     }
 
     /// Whether its name is the hash of its fields.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.name == self.hash()
     }
 
     /// How the plan of other shares differs from this one, in words.
-    pub(super) fn differs(&self, theirs: &Plan) -> String {
+    pub fn differs(&self, theirs: &Plan) -> String {
         let mut said = Vec::new();
         let mut say = |what: &str, ours: String, theirs: String| {
             if ours != theirs {
@@ -128,9 +128,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use gristmill_engine::runtime::seed::Key;
-
     use super::*;
+    use crate::runtime::seed::Key;
 
     fn units(sizes: impl IntoIterator<Item = u64>) -> Vec<Unit> {
         sizes.into_iter().enumerate().map(|(i, bytes)| Unit { name: format!("g{i}"), bytes, inputs: 1 }).collect()
