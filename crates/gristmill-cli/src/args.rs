@@ -14,6 +14,7 @@ pub(crate) mod page;
 pub(crate) mod pictures;
 pub(crate) mod places;
 pub(crate) mod plan;
+pub(crate) mod reports;
 pub(crate) mod rewrite;
 pub(crate) mod river;
 pub(crate) mod shares;
@@ -37,6 +38,7 @@ use pack::{Checksum, Clean, Merge, Pack, Recover, Values};
 use pictures::Pictures;
 use places::{VerifyRun, When, Xray};
 use plan::Plan;
+use reports::Reporting;
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use shares::{Commit, Shares};
@@ -309,14 +311,17 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill verify games more.tar\n  \
+gristmill verify pack --share 1/400 --output report.json\n  \
 gristmill verify games --json | jq -r '.faults[] | [.file, .rule // .kind] | @tsv'")]
 pub(crate) struct Verify {
     /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Folder of the games that one pack was made of: lists those whose records the pack does not hold bit for bit.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "share")]
     pub(crate) against: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reporting: Reporting,
     /// List at most N faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,

@@ -17,6 +17,7 @@ pub(crate) mod packing;
 pub(crate) mod page;
 pub(crate) mod picture;
 pub(crate) mod places;
+pub(crate) mod reports;
 pub(crate) mod rewriting;
 pub(crate) mod shares;
 pub(crate) mod verification;

@@ -26,6 +26,7 @@ mod places;
 mod python;
 mod real_sample;
 mod recovering;
+mod reports;
 mod round_trip;
 mod shell;
 mod terminal;

@@ -1,7 +1,7 @@
 //! The shares of an output -> that output, by the job whose shares they are: a row for each job. Removes the shares once the output
 //! is whole, and nothing before.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use serde::Serialize;
@@ -19,6 +19,8 @@ use crate::verify::{self, Verification};
 pub struct Committed {
     /// The job whose shares they were, such as `pack`.
     pub job: &'static str,
+    /// The paths that a report is of, as the shares were given them; none of other jobs.
+    pub paths: Vec<PathBuf>,
     /// What it made.
     pub made: Made,
 }
@@ -106,5 +108,5 @@ pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Joining)) -> Res
     if !whole.options.dry_run {
         whole.folder.remove()?;
     }
-    Ok(Committed { job: row.job, made })
+    Ok(Committed { job: row.job, paths: reports::paths(&whole.plan), made })
 }

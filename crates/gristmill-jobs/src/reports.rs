@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::inputs::Inputs;
-use crate::shares::{Attempt, Job, Outcome, Portion, Said, Share, Shared, Unit, Whole, is_below, make, place};
+use crate::shares::{Attempt, Job, Outcome, Plan, Portion, Said, Share, Shared, Unit, Whole, is_below, make, place};
 
 /// Largest report.
 const MOST: u64 = 1 << 30;
@@ -102,11 +102,20 @@ impl Reporting<'_> {
     }
 }
 
+/// The option with the paths.
+const PATHS: &str = "paths";
+
 /// The options with the paths, which a report names.
 fn named(mut options: BTreeMap<String, Value>, paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let paths = paths.iter().map(|path| Value::from(path.display().to_string()));
-    options.insert("paths".to_owned(), paths.collect());
+    options.insert(PATHS.to_owned(), paths.collect());
     options
+}
+
+/// The paths that a report is of.
+pub(crate) fn paths(plan: &Plan) -> Vec<PathBuf> {
+    let paths = plan.options.get(PATHS).and_then(Value::as_array);
+    paths.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from).collect()
 }
 
 /// A share of a report that is being made.

@@ -21,6 +21,9 @@ pub(crate) struct Dedup {
     /// Replace a mark of this name.
     #[arg(long, alias = "replace", requires = "mark")]
     pub(crate) overwrite: bool,
+    /// Refused, with the reason.
+    #[arg(long, value_name = "N/OF", hide = true)]
+    pub(crate) share: Option<String>,
     /// Worker threads; never changes what is found [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gristmill_jobs::shares::Share;
+
+use super::shares::one_of;
 
 /// A pack -> marks beside its data.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill mark pack late --rule 'plies_left < 20 AND game.result <> 0'\n  \
 gristmill mark steps hard --rule 'max_exponent >= 14 AND empty_cells < 3'\n  gristmill mark pack --list\n  \
-gristmill mark pack late --update\n  gristmill mark pack --remove late")]
+gristmill mark pack late --update\n  \
+gristmill mark pack late --rule 'plies_left < 20' --share 1/400\n  gristmill mark pack --remove late")]
 pub(crate) struct Mark {
     /// Folder of the pack.
     pub(crate) pack: PathBuf,
@@ -19,6 +23,10 @@ pub(crate) struct Mark {
     /// `games` (of `runs` in a pack of 2048).
     #[arg(long, value_name = "SQL", group = "how")]
     pub(crate) rule: Option<String>,
+    /// Apply the rule to share N of OF, from 1 on, of the frames, beside the pack: for jobs on many machines. `gristmill commit PACK`
+    /// makes the mark of all; `gristmill shares PACK` lists them.
+    #[arg(long, value_name = "N/OF", value_parser = one_of, requires = "rule", conflicts_with = "overwrite")]
+    pub(crate) share: Option<Share>,
     /// Extend the mark to frames that were added to the pack since it was made.
     #[arg(long, group = "how", conflicts_with = "overwrite")]
     pub(crate) update: bool,

@@ -11,17 +11,20 @@ use gristmill_jobs::shares::Share;
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, or shares are missing, 3 done, but games were left out (--skip-bad \
 makes it 0); \
-of games that were written again those of their command.\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
+of games that were written again, and of reports, those of their command.\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
 )]
 pub(crate) struct Commit {
     /// OUT of the shares.
     pub(crate) out: PathBuf,
-    /// Replace an existing pack, once the new one is complete; refused for other jobs.
+    /// Replace an existing pack, report or mark, once the new one is complete; refused for other jobs.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Exit with 0, not 3, even if games were left out of a pack.
     #[arg(long)]
     pub(crate) skip_bad: bool,
+    /// Also write the page of a report of `stats`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Check that all shares are there, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

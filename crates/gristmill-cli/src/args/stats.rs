@@ -5,17 +5,20 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::page::Page;
+use super::reports::Reporting;
 
 /// Paths -> distributions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill stats games\n  gristmill stats games more.tar --html report.html\n  \
-gristmill stats games --json | jq .results")]
+gristmill stats games --json | jq .results\n  gristmill stats pack --share 1/400 --output report.json")]
 pub(crate) struct Stats {
     /// Files and directories.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) page: Page,
+    #[command(flatten)]
+    pub(crate) reporting: Reporting,
     /// Weight of the difference in value, in the weights of positions.
     #[arg(long, value_name = "W", default_value_t = 6.0, value_parser = positive, help_heading = "Difference focus")]
     pub(crate) q_weight: f32,

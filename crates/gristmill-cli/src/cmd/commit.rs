@@ -1,13 +1,14 @@
 //! `commit`: the shares of a job in, its output out, as one process would have made it.
 
-use gristmill_jobs::commit::{Made, commit};
+use gristmill_jobs::commit::{Committed, Made, commit};
 use gristmill_jobs::pack::Packed;
 use gristmill_jobs::shares::CommitOptions;
 
-use super::rewrite;
+use super::{page, rewrite, stats, verify};
+use crate::args::page::Page;
 use crate::args::shares::Commit;
 use crate::failure::{Failure, Result};
-use crate::report::{self, packing};
+use crate::report::{self, marking, packing};
 use crate::stopping;
 
 pub(crate) fn run(args: &Commit) -> Result<()> {
@@ -17,6 +18,8 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
         dry_run: args.dry_run,
         stop: stopping::flag()?,
     };
+    let page = Page { html: args.html.clone(), overwrite: args.overwrite, dry_run: args.dry_run };
+    page::check(&page)?;
     let mut progress = None;
     let made = commit(&options, &mut |now| {
         progress.get_or_insert_with(|| report::Progress::new(now.all, "inputs", !args.json)).at(now.done, "");
@@ -24,9 +27,16 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
     if let Some(progress) = progress {
         progress.end();
     }
-    match made?.made {
+    let Committed { paths, made, .. } = made?;
+    if args.html.is_some() && !matches!(made, Made::Stats(_)) {
+        report::note("--html: only shares of `stats` have a page; none was written");
+    }
+    match made {
         Made::Pack(packed) => self::packed(args, &packed),
         Made::Games(done) => rewrite::committed(args.json, &done),
+        Made::Verification(found) => verify::told(args.json, &found),
+        Made::Stats(found) => stats::told(&paths, &found, &page, args.json),
+        Made::Mark(marked) => Ok(report::either(args.json, &marked, |marked| marking::marked(marked))?),
     }
 }
 

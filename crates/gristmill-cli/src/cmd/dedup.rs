@@ -6,11 +6,17 @@ use gristmill_jobs::dedup;
 use gristmill_jobs::mark::MarkOptions;
 
 use crate::args::dedup::Dedup;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{self, duplicates};
 use crate::stopping;
 
 pub(crate) fn run(args: &Dedup) -> Result<()> {
+    if args.share.is_some() {
+        return Err(Failure::Usage(
+            "--share: the keys of games are in the database of the pack, and one process compares all of them"
+                .to_owned(),
+        ));
+    }
     let pack = selection::open(&args.pack, Residence::Mapped)?;
     let mut options = MarkOptions::new(args.mark.as_deref().unwrap_or_default());
     options.replace = args.overwrite;

@@ -34,6 +34,13 @@ pub(crate) fn run(args: &Mark) -> Result<()> {
     let mut progress = |done, all| {
         bar.get_or_insert_with(|| report::Progress::new(all, "frames", !args.json)).at(done, "");
     };
+    if let (Some(share), Some(rule)) = (args.share, &args.rule) {
+        let made = mark::share(&pack, rule, &options, share, &mut progress);
+        if let Some(bar) = bar {
+            bar.end();
+        }
+        return Ok(report::either(args.json, &made?, marking::shared)?);
+    }
     let marked = match &args.rule {
         Some(rule) => mark::mark(&pack, &Which::Rule(rule.clone()), &options, &mut progress),
         None => mark::update(&pack, &options, &mut progress),

@@ -13,7 +13,9 @@ use crate::failure::{Failure, Result};
 pub(crate) fn run(args: &Split) -> Result<()> {
     if args.rewriting.share.is_some() {
         return Err(Failure::Usage(
-            "--share: shares are of jobs that write one folder, and a split writes several".to_owned(),
+            "--share: a game goes where its name or content says, whatever else is there: split some of the files on each machine, \
+             or read a side with `feed --split`, which copies nothing"
+                .to_owned(),
         ));
     }
     let mut outs = Vec::new();

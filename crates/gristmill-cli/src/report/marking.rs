@@ -3,13 +3,21 @@
 use std::fmt::Write;
 
 use gristmill_engine::marks::{Fit, Listed};
-use gristmill_jobs::mark::Marked;
+use gristmill_jobs::mark::{Marked, PartMarked};
+
+use super::shares;
 
 /// The text of a marking.
 pub(crate) fn marked(marked: &Marked) -> String {
     let verb = if marked.dry_run { "would mark" } else { "marks" };
     let Marked { pack, name, marked, frames, asked, .. } = marked;
     format!("{name} of {pack} {verb} {marked} of {frames} frames ({}); {asked} checked", share(*marked, *frames))
+}
+
+/// The text of a share of a mark.
+pub(crate) fn shared(made: &PartMarked) -> String {
+    let holds = format!("{} of {} frames", made.marked, made.asked);
+    shares::made(&made.share, made.dry_run, &holds, &made.folder)
 }
 
 /// The text of a removal.

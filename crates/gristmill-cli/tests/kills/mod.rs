@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
 mod commits;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
