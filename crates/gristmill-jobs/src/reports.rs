@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::files::{is_file, read};
-use gristmill_engine::store::publish::{put_absent, write_whole};
+use gristmill_engine::store::publish::{put_absent_through, write_whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -193,7 +193,9 @@ pub(crate) fn commit<R: Report, T: Serialize>(whole: &Whole, join: impl FnOnce(V
     let output = whole.output();
     if whole.options.overwrite {
         write_whole(output, &[&line])?;
-    } else if !put_absent(output, &line)? && read(output, MOST)?.is_none_or(|known| known != line) {
+    } else if !put_absent_through(whole.folder.path(), output, &line)?
+        && read(output, MOST)?.is_none_or(|known| known != line)
+    {
         return Err(there(output, "overwrite replaces it"));
     }
     Ok(made)

@@ -13,14 +13,25 @@ use crate::runtime::seed::fresh_root;
 ///
 /// Errors: `Path`.
 pub fn put_absent(path: &Path, bytes: &[u8]) -> Result<bool> {
+    put_absent_through(folder_of(path), path, bytes)
+}
+
+/// The folder in which a file is.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The same, but what a killed process leaves lies in `staging`, a folder of the same disk.
+///
+/// Errors: `Path`.
+pub fn put_absent_through(staging: &Path, path: &Path, bytes: &[u8]) -> Result<bool> {
     let refused = |e: std::io::Error| Error::path(path, &e);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let whole = folder.join(format!(".{:016x}.part", fresh_root()));
+    let whole = staging.join(format!(".{:016x}.part", fresh_root()));
     let mut file = File::create_new(&whole).map_err(refused)?;
     let linked = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&whole, path));
     withdraw(&whole)?;
     match linked {
-        Ok(()) => sync_folder(folder).map(|()| true),
+        Ok(()) => sync_folder(folder_of(path)).map(|()| true),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(e) => Err(refused(e)),
     }

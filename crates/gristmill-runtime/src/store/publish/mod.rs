@@ -16,7 +16,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-pub use absent::{put_absent, remove_at_once, settle_absent};
+pub use absent::{put_absent, put_absent_through, remove_at_once, settle_absent};
 pub use adopted::adopt;
 pub use left::{Left, State, left_in};
 pub use staged::{Staged, Touched, withdraw, write_whole};
