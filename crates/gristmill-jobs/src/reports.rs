@@ -193,12 +193,15 @@ pub(crate) fn commit<R: Report, T: Serialize>(whole: &Whole, join: impl FnOnce(V
     let output = whole.output();
     if whole.options.overwrite {
         write_whole(output, &[&line])?;
-    } else if !put_absent_through(whole.folder.path(), output, &line)?
-        && read(output, MOST)?.is_none_or(|known| known != line)
-    {
-        return Err(there(output, "overwrite replaces it"));
+        return Ok(made);
     }
-    Ok(made)
+    match put_absent_through(whole.folder.path(), output, &line) {
+        Err(_) if !whole.is_there()? => Err(Whole::already(output)),
+        Ok(false) if read(output, MOST)?.is_none_or(|known| known != line) => {
+            Err(there(output, "overwrite replaces it"))
+        }
+        put => put.map(|_| made),
+    }
 }
 
 /// The refusal of a report that is there.

@@ -9,8 +9,9 @@ use gristmill_engine::sink::quantity::families;
 use gristmill_format::chess::Version;
 use gristmill_jobs::doctor::{DoctorOptions, StandIn, doctor};
 use gristmill_jobs::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
-use gristmill_jobs::stats::{StatsOptions, stats};
-use gristmill_jobs::verify::{VerifyOptions, verify};
+use gristmill_jobs::reports::Sharing;
+use gristmill_jobs::stats::{self, StatsOptions};
+use gristmill_jobs::verify::{self, VerifyOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Fault;
 use crate::packing::watched;
 
-/// Checks every frame of files, folders and packs.
+/// Checks every frame of files, folders and packs; or a share of them.
 #[pyfunction]
 pub(crate) fn verify_paths(
     py: Python<'_>,
@@ -26,15 +27,19 @@ pub(crate) fn verify_paths(
     against: Option<PathBuf>,
     max_faults: usize,
     workers: Option<usize>,
+    share: Option<(String, PathBuf, bool)>,
 ) -> Result<String, Fault> {
     let mut options = VerifyOptions::new(paths);
     (options.against, options.max_faults) = (against, max_faults);
     options.workers = workers.unwrap_or(options.workers);
     let stop = options.stop.clone();
-    watched(py, &stop, |look| verify(&options, &mut |_, _| look()))
+    if let Some(sharing) = share.map(sharing).transpose()? {
+        return watched(py, &stop, |look| verify::share(&options, &sharing, &mut |_, _| look()));
+    }
+    watched(py, &stop, |look| verify::verify(&options, &mut |_, _| look()))
 }
 
-/// Counts what files, folders and packs hold.
+/// Counts what files, folders and packs hold; or a share of them.
 #[pyfunction]
 pub(crate) fn stats_of_paths(
     py: Python<'_>,
@@ -42,11 +47,15 @@ pub(crate) fn stats_of_paths(
     q_weight: f32,
     pol_scale: f32,
     workers: Option<usize>,
+    share: Option<(String, PathBuf, bool)>,
 ) -> Result<String, Fault> {
     let mut options = StatsOptions { q_weight, pol_scale, ..StatsOptions::default() };
     options.workers = workers.unwrap_or(options.workers);
     let stop = options.stop.clone();
-    watched(py, &stop, |look| stats(&paths, &options, &mut |_| look()))
+    if let Some(sharing) = share.map(sharing).transpose()? {
+        return watched(py, &stop, |look| stats::share(&paths, &options, &sharing, &mut |_| look()));
+    }
+    watched(py, &stop, |look| stats::stats(&paths, &options, &mut |_| look()))
 }
 
 /// Examines data; `stand_ins` says of which data sets files stand for what the engine does not read.
@@ -63,6 +72,13 @@ pub(crate) fn examine(
     options.workers = workers.unwrap_or(options.workers);
     let stop = options.stop.clone();
     watched(py, &stop, |look| doctor(&options, &mut |_, _| look()))
+}
+
+/// A share of a report: which, of which, and whether it is only planned.
+///
+/// Errors: `Config` in `share`.
+fn sharing((share, output, dry_run): (String, PathBuf, bool)) -> gristmill_engine::Result<Sharing> {
+    Ok(Sharing { output, share: share.parse()?, dry_run })
 }
 
 /// What was made.

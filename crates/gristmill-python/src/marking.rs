@@ -11,7 +11,8 @@ use gristmill_engine::selection::Selection;
 use gristmill_engine::selection::sides::Keys;
 use gristmill_jobs::content::split_keys;
 use gristmill_jobs::dedup::dedup;
-use gristmill_jobs::mark::{MarkOptions, Marked, Which, mark, update};
+use gristmill_jobs::mark::{self, MarkOptions, Marked, Which};
+use gristmill_jobs::shares::Share;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -34,14 +35,25 @@ pub(crate) struct Marking {
     replace: bool,
     #[pyo3(item)]
     workers: Option<usize>,
+    /// A share of the frames, as `17/400`; of a rule only.
+    #[pyo3(item)]
+    share: Option<String>,
+    #[pyo3(item)]
+    dry_run: bool,
 }
 
 impl Marking {
     /// Marks frames of the pack of a selection. What came of it, in JSON.
     pub(crate) fn done(self, py: Python<'_>, selection: &Selection) -> Result<String, Fault> {
         let mut options = MarkOptions::new(self.name);
-        options.replace = self.replace;
+        (options.replace, options.dry_run) = (self.replace, self.dry_run);
         options.workers = self.workers.unwrap_or(options.workers);
+        if let Some(share) = self.share {
+            let (share, rule) = (share.parse::<Share>()?, self.rule.ok_or_else(no_rule)?);
+            return watched(py, &options.stop, |look| {
+                mark::share(selection.pack(), &rule, &options, share, &mut |_, _| look())
+            });
+        }
         let which = match (self.rule, &self.mask) {
             (Some(rule), _) => Some(Which::Rule(rule)),
             (None, Some(mask)) => Some(Which::Given(masked(selection.rows(), mask.bytes())?)),
@@ -49,11 +61,16 @@ impl Marking {
         };
         watched(py, &options.stop, |look| -> gristmill_engine::Result<Marked> {
             match &which {
-                Some(which) => mark(selection.pack(), which, &options, &mut |_, _| look()),
-                None => update(selection.pack(), &options, &mut |_, _| look()),
+                Some(which) => mark::mark(selection.pack(), which, &options, &mut |_, _| look()),
+                None => mark::update(selection.pack(), &options, &mut |_, _| look()),
             }
         })
     }
+}
+
+/// The refusal of a share of frames that were given.
+fn no_rule() -> gristmill_engine::Error {
+    gristmill_engine::Error::config("share", "only a rule is applied in shares: a mask is there already")
 }
 
 /// What is known of the marks of a pack.

@@ -6,10 +6,12 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from gristmill import _gristmill
 from gristmill.config import Path
+from gristmill.errors import ConfigError
+from gristmill.jobs import shared
 from gristmill.options.arguments import named
 
 
@@ -42,10 +44,42 @@ class Verification:
         return f"Verification({found}: {self.checked} frames in {self.chunks} chunks of {self.files} files)"
 
 
-@named
+@dataclass(frozen=True)
+class ReportShare:
+    """A share of a report: its folder, which it is, and how many files, chunks and frames it read."""
+
+    folder: str
+    share: shared.Share
+    files: int
+    chunks: int
+    frames: int
+    #: Whether nothing was written: then nothing was read, either.
+    dry_run: bool
+
+
+@overload
 def verify(
     *paths: Path, against: Path | None = None, max_faults: int = 100, workers: int | None = None
-) -> Verification:
+) -> Verification: ...
+@overload
+def verify(
+    *paths: Path,
+    max_faults: int = 100,
+    workers: int | None = None,
+    share: shared.OneOf,
+    output: Path,
+    dry_run: bool = False,
+) -> ReportShare: ...
+@named
+def verify(
+    *paths: Path,
+    against: Path | None = None,
+    max_faults: int = 100,
+    workers: int | None = None,
+    share: shared.OneOf | None = None,
+    output: Path | None = None,
+    dry_run: bool = False,
+) -> Verification | ReportShare:
     """Checks every frame of files, packs and folders of them. Damage is what it reports, and raises nothing.
 
     Args:
@@ -53,17 +87,46 @@ def verify(
         against: folder of games that one pack, the only path then, is compared with: each must be in it.
         max_faults: faults that are listed; all are counted.
         workers: threads; one per core by default. They change nothing in the result.
+        share: of a report that many machines make, the share that is made now, `"17/400"` or `(17, 400)`, counted from
+            1. It is made beside `output`, once however often this is called; `commit` makes the report of all.
+        output: with `share`, the file of the report: the line that `gristmill verify --json` prints.
+        dry_run: with `share`, see what the share would be only.
 
     Raises:
-        ConfigError: options that do not fit each other.
+        ConfigError: options that do not fit each other; a share of another plan than those that are there, of paths
+            that cannot be listed, or of a report that is there.
+        OSError: a share that cannot be written.
         TypeError: no path.
     """
-    found = _gristmill.verify_paths(_texts(paths), against, max_faults, workers)
-    return Verification(**json.loads(found))
+    of_share = _share(share, output, dry_run)
+    found = json.loads(_gristmill.verify_paths(_texts(paths), against, max_faults, workers, of_share))
+    return Verification(**found) if of_share is None else _reported(found)
 
 
+@overload
+def stats(
+    *paths: Path, q_weight: float = 6.0, pol_scale: float = 3.5, workers: int | None = None
+) -> dict[str, Any]: ...
+@overload
+def stats(
+    *paths: Path,
+    q_weight: float = 6.0,
+    pol_scale: float = 3.5,
+    workers: int | None = None,
+    share: shared.OneOf,
+    output: Path,
+    dry_run: bool = False,
+) -> ReportShare: ...
 @named
-def stats(*paths: Path, q_weight: float = 6.0, pol_scale: float = 3.5, workers: int | None = None) -> dict[str, Any]:
+def stats(
+    *paths: Path,
+    q_weight: float = 6.0,
+    pol_scale: float = 3.5,
+    workers: int | None = None,
+    share: shared.OneOf | None = None,
+    output: Path | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any] | ReportShare:
     """What data is like, as plain data: results, lengths, plies, men, visits, weights, versions, bytes.
 
     Just what `gristmill stats --json` prints. Bad chunks are counted and left out; `verify` says what is wrong.
@@ -73,13 +136,38 @@ def stats(*paths: Path, q_weight: float = 6.0, pol_scale: float = 3.5, workers: 
         q_weight: weight of the difference in value, by which positions are weighed (difference focus).
         pol_scale: weight of the difference in policy.
         workers: threads; one per core by default. They change nothing in the result.
+        share: as for `verify`.
+        output: with `share`, the file of the report: the line that `gristmill stats --json` prints.
+        dry_run: as for `verify`.
 
     Raises:
-        ConfigError: options out of range.
+        ConfigError: options out of range; of shares as for `verify`.
+        OSError: a share that cannot be written.
         TypeError: no path.
     """
-    found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), q_weight, pol_scale, workers))
-    return found
+    of_share = _share(share, output, dry_run)
+    found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), q_weight, pol_scale, workers, of_share))
+    return found if of_share is None else _reported(found)
+
+
+def _share(share: shared.OneOf | None, output: Path | None, dry_run: bool) -> tuple[str, str, bool] | None:
+    """A share of a report as the engine reads it; none without one.
+
+    Raises:
+        ConfigError: options of a share without one, or a share without its report.
+    """
+    if share is None and (output is not None or dry_run):
+        raise ConfigError("it goes with share, for one share of a report", field="output" if output else "dry_run")
+    if share is None:
+        return None
+    if output is None:
+        raise ConfigError("a share is made beside its report: name the file of that as output", field="share")
+    return shared.words(share), os.fspath(output), dry_run
+
+
+def _reported(found: dict[str, Any]) -> ReportShare:
+    """A share of a report, as the engine says it."""
+    return ReportShare(**{**found, "share": shared.Share(**found["share"])})
 
 
 def _texts(paths: Iterable[Path]) -> list[str | os.PathLike[str]]:

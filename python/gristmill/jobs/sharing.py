@@ -11,15 +11,19 @@ from typing import Any, Literal
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
 from gristmill.jobs.converting import ConvertedGames, done_with_games
+from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
 
 #: What the shares of each job become, by what the engine says of it.
-_MADE: dict[str, Callable[[str], Packed | ConvertedGames]] = {
+_MADE: dict[str, Callable[[str], Packed | ConvertedGames | Verification | dict[str, Any]]] = {
     "pack": lambda text: done(json.loads(text)),
     "rescore": done_with_games,
     "filter": done_with_games,
     "convert": done_with_games,
+    "verify": lambda text: Verification(**json.loads(text)),
+    "stats": json.loads,
+    "mark": json.loads,
 }
 
 
@@ -53,11 +57,13 @@ class Shares:
 def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> Any:
     """Makes the output of all shares that `pack(..., share=...)` or another job made beside it, and removes them.
 
-    Its bytes are those that one process makes of the same input; what is returned is what the job returns.
+    Its bytes are those that one process makes of the same input; what is returned is what the job returns, and of a
+    mark what `gristmill mark --json` prints.
 
     Args:
         output: the output, as the shares had it.
-        overwrite: replace a pack that is there, once the new one is complete; of other jobs it is refused.
+        overwrite: replace a pack, report or mark that is there, once the new one is complete; of other jobs it is
+            refused.
         dry_run: see whether all shares are there only.
 
     Raises:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.jobs.shared import Share
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -25,6 +27,18 @@ class Mark:
     fit: Literal["fits", "grown", "foreign", "damaged"] = "fits"
     #: What is wrong with one that cannot be read.
     fault: str | None = None
+
+
+@dataclass(frozen=True)
+class MarkShare:
+    """A share of a mark: its folder, which it is, and how many frames the rule accepts, of those of the share."""
+
+    folder: str
+    share: Share
+    asked: int
+    marked: int
+    #: Whether nothing was written: then no frame was read, either.
+    dry_run: bool
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.errors import StateError
+from gristmill.errors import ConfigError, StateError
+from gristmill.jobs.shared import OneOf, Share, words
 from gristmill.options.arguments import named
 from gristmill.packs.again import derive_again, remembered, select_again
 from gristmill.packs.arrow import Frames, GameFacts, Tabular
-from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, steps, which_frames
+from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, MarkShare, steps, which_frames
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
 from gristmill.stores import absolute
@@ -324,7 +325,24 @@ class Selection(Tabular):
         """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return steps(self._compiled.lineage())
 
-    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
+    @overload
+    def mark(
+        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
+    ) -> Mark: ...
+    @overload
+    def mark(
+        self, name: str, which: str, *, workers: int | None = None, share: OneOf, dry_run: bool = False
+    ) -> MarkShare: ...
+    def mark(
+        self,
+        name: str,
+        which: str | npt.ArrayLike,
+        *,
+        replace: bool = False,
+        workers: int | None = None,
+        share: OneOf | None = None,
+        dry_run: bool = False,
+    ) -> Mark | MarkShare:
         """Marks frames of the pack, in a file beside the data, which is not changed.
 
         Args:
@@ -336,14 +354,26 @@ class Selection(Tabular):
                 the rows. Or a mask: a boolean for each frame of this selection.
             replace: replace a mark of this name.
             workers: threads that ask the rule; one per core by default.
+            share: of a rule that many machines apply, the share of the frames that it is applied to now, `"17/400"` or
+                `(17, 400)`, counted from 1. It is made beside the pack, once however often this is called;
+                `gristmill.commit` puts the mark of all into the pack.
+            dry_run: with `share`, see what the share would be only.
 
         Raises:
-            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            ConfigError: SQLite does not understand it, or there is a mark of this name; a share of another plan than
+                those that are there, or of a mask.
             FormatError: a frame that cannot be read; it says which.
             TypeError: neither SQL nor a mask of booleans.
             ValueError: a mask of another length.
         """
-        return self._marked_as({"name": name, "replace": replace, "workers": workers, **which_frames(which)})
+        if share is None and dry_run:
+            raise ConfigError("it goes with share, for one share of a mark", field="dry_run")
+        of_share = None if share is None else words(share)
+        marking = {"name": name, "replace": replace, "workers": workers, "share": of_share, "dry_run": dry_run}
+        if of_share is None:
+            return self._marked_as(marking | which_frames(which))
+        made = json.loads(self._compiled.mark(marking | which_frames(which)))
+        return MarkShare(**{**made, "share": Share(**made["share"])})
 
     def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
         """Extends a mark by the frames that were added to the pack since it was made.
@@ -352,7 +382,8 @@ class Selection(Tabular):
             ConfigError: it is no mark of a rule.
             FormatError: there is none of this name, or it is of another pack.
         """
-        return self._marked_as({"name": name, "replace": False, "workers": workers, "rule": None, "mask": None})
+        marking = {"name": name, "replace": False, "workers": workers, "rule": None, "mask": None}
+        return self._marked_as(marking | {"share": None, "dry_run": False})
 
     def _marked_as(self, marking: dict[str, Any]) -> Mark:
         self._compiled.mark(marking)
