@@ -21,15 +21,18 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_verification_of_shares_is_that_of_one_process(games: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     planned = gm.verify(games, share="1/3", output=report, dry_run=True)
-    assert planned.dry_run and not any(tmp_path.iterdir())
+    assert planned.dry_run
+    assert not any(tmp_path.iterdir())
     made = [gm.verify(games, share=(number, 3), output=report) for number in (3, 1, 2)]
-    assert sum(one.share.inputs for one in made) == 7 and not any(one.share.there for one in made)
+    assert sum(one.share.inputs for one in made) == 7
+    assert not any(one.share.there for one in made)
     assert gm.verify(games, share="2/3", output=report).share.there
     assert gm.shares(report).done == 3
     with pytest.raises(gm.ConfigError, match="max_faults: 100 there, 7 now"):
         gm.verify(games, share="1/3", output=report, max_faults=7)
     found, whole = gm.commit(report), gm.verify(games)
-    assert found == whole and not whole.ok
+    assert found == whole
+    assert not whole.ok
     assert json.loads(report.read_text())["fault_count"] == whole.fault_count
     assert list(tmp_path.iterdir()) == [report]
 
@@ -39,7 +42,8 @@ def test_statistics_of_shares_are_those_of_one_process(games: Path, tmp_path: Pa
     frames = [gm.stats(games, share=(number, 2), output=report).frames for number in (1, 2)]
     whole = gm.stats(games)
     assert gm.commit(report) == whole == json.loads(report.read_text())
-    assert sum(frames) == whole["frames"] and min(frames) > 0
+    assert sum(frames) == whole["frames"]
+    assert min(frames) > 0
 
 
 def test_a_mark_of_shares_is_that_of_one_process(games: Path, tmp_path: Path) -> None:
@@ -47,7 +51,8 @@ def test_a_mark_of_shares_is_that_of_one_process(games: Path, tmp_path: Path) ->
     pack = gm.open(tmp_path / "pack")
     assert pack.mark("early", "ply < 6", share="1/2", dry_run=True).marked == 0
     made = [pack.mark("early", "ply < 6", share=(number, 2)) for number in (1, 2)]
-    assert sum(one.marked for one in made) == 36 and sum(one.asked for one in made) == pack.num_frames
+    assert sum(one.marked for one in made) == 36
+    assert sum(one.asked for one in made) == pack.num_frames
     assert not pack.marks()
     assert gm.commit(tmp_path / "pack")["marked"] == 36
     assert pack.marked("early").num_frames == 36
