@@ -1,9 +1,11 @@
 //! Paths -> their files and packs of rows, each with its place among the bytes of all; and those that a process has to read,
 //! which are all of them, or a share. Opens no file.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::place::resolved;
 
 use crate::files::{self, Closed, Listing};
 use crate::shares::{Portion, Unit};
@@ -63,7 +65,9 @@ impl Place {
 impl Inputs {
     /// Lists all paths.
     pub(crate) fn list(paths: &[PathBuf]) -> Self {
-        Inputs { paths: paths.iter().map(|path| (path.clone(), files::list(path))).collect() }
+        // The listing refuses what names no place.
+        let listed = |path: &PathBuf| files::list(&resolved(path).unwrap_or(Cow::Borrowed(path)));
+        Inputs { paths: paths.iter().map(|path| (path.clone(), listed(path))).collect() }
     }
 
     /// Every file, in order: the inputs of the plan of shares.

@@ -19,16 +19,35 @@ use serde::{Deserialize, Serialize};
 use crate::error::Fault;
 use crate::packing::watched;
 
+/// A share of a report: which, of which, and whether it is only planned.
+type OfReport = (String, PathBuf, bool);
+
+/// How files are verified.
+#[derive(Deserialize)]
+struct Verifying {
+    max_faults: usize,
+    workers: Option<usize>,
+    share: Option<OfReport>,
+}
+
+/// How games are counted.
+#[derive(Deserialize)]
+struct Counting {
+    q_weight: f32,
+    pol_scale: f32,
+    workers: Option<usize>,
+    share: Option<OfReport>,
+}
+
 /// Checks every frame of files, folders and packs; or a share of them.
 #[pyfunction]
 pub(crate) fn verify_paths(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     against: Option<PathBuf>,
-    max_faults: usize,
-    workers: Option<usize>,
-    share: Option<(String, PathBuf, bool)>,
+    options: &str,
 ) -> Result<String, Fault> {
+    let Verifying { max_faults, workers, share } = parsed(options)?;
     let mut options = VerifyOptions::new(paths);
     (options.against, options.max_faults) = (against, max_faults);
     options.workers = workers.unwrap_or(options.workers);
@@ -41,14 +60,8 @@ pub(crate) fn verify_paths(
 
 /// Counts what files, folders and packs hold; or a share of them.
 #[pyfunction]
-pub(crate) fn stats_of_paths(
-    py: Python<'_>,
-    paths: Vec<PathBuf>,
-    q_weight: f32,
-    pol_scale: f32,
-    workers: Option<usize>,
-    share: Option<(String, PathBuf, bool)>,
-) -> Result<String, Fault> {
+pub(crate) fn stats_of_paths(py: Python<'_>, paths: Vec<PathBuf>, options: &str) -> Result<String, Fault> {
+    let Counting { q_weight, pol_scale, workers, share } = parsed(options)?;
     let mut options = StatsOptions { q_weight, pol_scale, ..StatsOptions::default() };
     options.workers = workers.unwrap_or(options.workers);
     let stop = options.stop.clone();
@@ -74,10 +87,10 @@ pub(crate) fn examine(
     watched(py, &stop, |look| doctor(&options, &mut |_, _| look()))
 }
 
-/// A share of a report: which, of which, and whether it is only planned.
+/// A share of a report as the jobs take it.
 ///
 /// Errors: `Config` in `share`.
-fn sharing((share, output, dry_run): (String, PathBuf, bool)) -> gristmill_engine::Result<Sharing> {
+fn sharing((share, output, dry_run): OfReport) -> gristmill_engine::Result<Sharing> {
     Ok(Sharing { output, share: share.parse()?, dry_run })
 }
 

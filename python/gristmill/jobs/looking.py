@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from gristmill import _gristmill
-from gristmill.config import Path
+from gristmill.config import Path, to_json
 from gristmill.errors import ConfigError
 from gristmill.jobs import shared
 from gristmill.options.arguments import named
@@ -99,7 +99,8 @@ def verify(
         TypeError: no path.
     """
     of_share = _share(share, output, dry_run)
-    found = json.loads(_gristmill.verify_paths(_texts(paths), against, max_faults, workers, of_share))
+    options = to_json({"max_faults": max_faults, "workers": workers, "share": of_share})
+    found = json.loads(_gristmill.verify_paths(_texts(paths), against, options))
     return Verification(**found) if of_share is None else _reported(found)
 
 
@@ -146,7 +147,8 @@ def stats(
         TypeError: no path.
     """
     of_share = _share(share, output, dry_run)
-    found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), q_weight, pol_scale, workers, of_share))
+    options = to_json({"q_weight": q_weight, "pol_scale": pol_scale, "workers": workers, "share": of_share})
+    found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), options))
     return found if of_share is None else _reported(found)
 
 
