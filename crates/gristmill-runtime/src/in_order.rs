@@ -98,6 +98,7 @@ impl<R: Send + 'static> InOrder<R> {
     /// The next result; `None` after the last.
     ///
     /// Errors: `Stopped`; `Stage` when a thread panicked.
+    #[allow(clippy::should_implement_trait, reason = "it may fail, and the reader waits")]
     pub fn next(&mut self) -> Result<Option<R>> {
         loop {
             if self.stop.load(Ordering::Relaxed) || ended() {
