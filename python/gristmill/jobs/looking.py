@@ -11,7 +11,7 @@ from typing import Any, overload
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
 from gristmill.errors import ConfigError
-from gristmill.jobs import shared
+from gristmill.jobs import part
 from gristmill.options.arguments import named
 
 
@@ -49,7 +49,7 @@ class ReportShare:
     """A share of a report: its folder, which it is, and how many files, chunks and frames it read."""
 
     folder: str
-    share: shared.Share
+    share: part.Share
     files: int
     chunks: int
     frames: int
@@ -66,7 +66,7 @@ def verify(
     *paths: Path,
     max_faults: int = 100,
     workers: int | None = None,
-    share: shared.OneOf,
+    share: part.OneOf,
     output: Path,
     dry_run: bool = False,
 ) -> ReportShare: ...
@@ -76,7 +76,7 @@ def verify(
     against: Path | None = None,
     max_faults: int = 100,
     workers: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     output: Path | None = None,
     dry_run: bool = False,
 ) -> Verification | ReportShare:
@@ -114,7 +114,7 @@ def stats(
     q_weight: float = 6.0,
     pol_scale: float = 3.5,
     workers: int | None = None,
-    share: shared.OneOf,
+    share: part.OneOf,
     output: Path,
     dry_run: bool = False,
 ) -> ReportShare: ...
@@ -124,7 +124,7 @@ def stats(
     q_weight: float = 6.0,
     pol_scale: float = 3.5,
     workers: int | None = None,
-    share: shared.OneOf | None = None,
+    share: part.OneOf | None = None,
     output: Path | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any] | ReportShare:
@@ -152,7 +152,7 @@ def stats(
     return found if of_share is None else _reported(found)
 
 
-def _share(share: shared.OneOf | None, output: Path | None, dry_run: bool) -> tuple[str, str, bool] | None:
+def _share(share: part.OneOf | None, output: Path | None, dry_run: bool) -> tuple[str, str, bool] | None:
     """A share of a report as the engine reads it; none without one.
 
     Raises:
@@ -164,12 +164,12 @@ def _share(share: shared.OneOf | None, output: Path | None, dry_run: bool) -> tu
         return None
     if output is None:
         raise ConfigError("a share is made beside its report: name the file of that as output", field="share")
-    return shared.words(share), os.fspath(output), dry_run
+    return part.words(share), os.fspath(output), dry_run
 
 
 def _reported(found: dict[str, Any]) -> ReportShare:
     """A share of a report, as the engine says it."""
-    return ReportShare(**{**found, "share": shared.Share(**found["share"])})
+    return ReportShare(**{**found, "share": part.Share(**found["share"])})
 
 
 def _texts(paths: Iterable[Path]) -> list[str | os.PathLike[str]]:

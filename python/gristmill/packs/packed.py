@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.jobs.shared import Share
+from gristmill.jobs.part import Share
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.errors import ConfigError, StateError
-from gristmill.jobs.shared import OneOf, Share, words
+from gristmill.jobs.part import OneOf, Share, words
 from gristmill.options.arguments import named
 from gristmill.packs.again import derive_again, remembered, select_again
 from gristmill.packs.arrow import Frames, GameFacts, Tabular
