@@ -194,5 +194,10 @@ def before(words: list[str]) -> list[list[str]]:
     if words[0] == "xray" and "--config" in words and "--survey" not in words:
         return [["feed", "run.toml"]]
     if words[0] in ("shares", "commit"):
-        return [["pack", "games", words[1], "--share", f"{number}/2"] for number in (1, 2)]
+        job = ["pack", "games", words[1]]
+        if words[1] == "pack":
+            job = ["mark", "pack", "early", "--rule", "ply < 6"]
+        elif words[1].endswith(".json"):
+            job = ["stats" if "--html" in words else "verify", "games", "--output", words[1]]
+        return [[*job, "--share", f"{number}/2"] for number in (1, 2)]
     return []
