@@ -20,7 +20,7 @@ use gristmill_format::chess::check::Rules;
 use gristmill_format::chess::rescore::{Rescorer, Settings};
 use gristmill_format::chess::source::GameFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 const GAMES: u64 = 100;
 const ROUNDS: usize = 15;

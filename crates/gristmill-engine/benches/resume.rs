@@ -22,7 +22,7 @@ use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::DType;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::{PackOptions, pack};
 
 /// Rows of the sparse pack, and of one of its games.

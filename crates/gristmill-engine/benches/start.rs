@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::DataLoader;
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 fn options(folder: &Path, first: u64) -> ChessOptions {
     ChessOptions {

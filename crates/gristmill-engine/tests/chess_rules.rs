@@ -11,7 +11,7 @@ use gristmill_format::chess::record::at;
 use gristmill_format::chess::rescore::{Rescorer, Settings};
 use gristmill_format::chess::{Frame, FrameMut, InputFormat, Version, layout_v6, layout_v7};
 use gristmill_format::source::Chunk;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 /// Generated games in a format, each as one run of records.
 fn games(version: Version, format: InputFormat) -> Vec<Vec<u8>> {

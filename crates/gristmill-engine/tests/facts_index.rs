@@ -16,8 +16,8 @@ use gristmill_engine::stage::load::{LogSpec, Source, SourceLog};
 use gristmill_engine::store::{FileStat, MemoryStore, Store};
 use gristmill_format::chess::{DiffFocus, Version};
 use gristmill_format::weigh::Weigher;
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs as job;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::PackOptions;
 
 /// Scans the store and opens everything, as a fresh process would; returns the sources and the reads it took.

@@ -14,7 +14,6 @@ pub mod delivery;
 pub mod demos;
 pub mod doctor;
 pub mod feed;
-pub mod generate;
 pub mod inspect;
 pub mod mark;
 pub mod merge;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 /// Writes `games` games of at most 200 plies, and returns the folder.
 pub(crate) fn write(folder: &Path, games: u64, seed: u64) -> PathBuf {

@@ -54,8 +54,6 @@ const GLUE: &[(&str, &[&str])] = &[
         "gristmill-jobs/src/demos",
         &["dict.rs", "gather.rs", "mod.rs", "shards.rs", "source.rs", "spaces.rs", "split.rs", "spool.rs", "task.rs"],
     ),
-    ("gristmill-jobs/src/generate/chess", &["game.rs", "mod.rs", "records.rs"]),
-    ("gristmill-jobs/src/generate/g2048", &["game.rs", "log.rs", "search.rs"]),
     ("gristmill-jobs/src/inspect", &["mod.rs", "pack_frame.rs", "strip.rs"]),
     ("gristmill-jobs/src/merge", &["beside.rs", "block.rs"]),
     ("gristmill-jobs/src/pack", &["assemble.rs", "discover.rs", "flow.rs", "game.rs", "strangers.rs", "work.rs"]),

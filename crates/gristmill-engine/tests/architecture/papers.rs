@@ -109,6 +109,7 @@ fn pages_and_tests_that_are_named_exist() {
                     "crates/gristmill-engine",
                     "crates/gristmill-bytes",
                     "crates/gristmill-format",
+                    "crates/gristmill-generate",
                     "crates/gristmill-packs",
                     "crates/gristmill-runtime",
                     "crates/gristmill-stages",

@@ -7,9 +7,11 @@ use toml::{Table, Value};
 
 use crate::repository::{SourceFile, files, report, root};
 
-/// What the tests of a room may know beside that: the generators of the jobs make the games that tests of
-/// the river feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote.
-const TESTS_KNOW: [(&str, &str); 4] = [
+/// What the tests of a room may know beside that: generators make the games that tests feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote.
+const TESTS_KNOW: [(&str, &str); 7] = [
+    ("crates/gristmill-engine", "gristmill-generate"),
+    ("crates/gristmill-jobs", "gristmill-generate"),
+    ("crates/gristmill-view", "gristmill-generate"),
     ("crates/gristmill-engine", "gristmill-jobs"),
     ("crates/gristmill-engine", "gristmill-faultserver"),
     ("crates/gristmill-cli", "gristmill-faultserver"),
@@ -17,17 +19,24 @@ const TESTS_KNOW: [(&str, &str); 4] = [
 ];
 
 /// Each room and the rooms it may know.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("crates/gristmill-bytes", &[]),
     ("crates/gristmill-format", &["gristmill-bytes"]),
     ("crates/gristmill-runtime", &["gristmill-format"]),
+    ("crates/gristmill-generate", &["gristmill-format", "gristmill-runtime"]),
     ("crates/gristmill-stages", &["gristmill-format", "gristmill-runtime"]),
     ("crates/gristmill-packs", &["gristmill-format", "gristmill-runtime", "gristmill-stages"]),
     ("crates/gristmill-engine", &["gristmill-format", "gristmill-packs", "gristmill-runtime", "gristmill-stages"]),
     ("crates/gristmill-jobs", &["gristmill-format", "gristmill-engine"]),
     ("crates/gristmill-view", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
-    ("crates/gristmill-cli", &["gristmill-format", "gristmill-engine", "gristmill-jobs", "gristmill-view"]),
-    ("crates/gristmill-python", &["gristmill-format", "gristmill-engine", "gristmill-jobs", "gristmill-view"]),
+    (
+        "crates/gristmill-cli",
+        &["gristmill-format", "gristmill-generate", "gristmill-engine", "gristmill-jobs", "gristmill-view"],
+    ),
+    (
+        "crates/gristmill-python",
+        &["gristmill-format", "gristmill-generate", "gristmill-engine", "gristmill-jobs", "gristmill-view"],
+    ),
     ("crates/gristmill-c", &["gristmill-format", "gristmill-runtime", "gristmill-packs"]),
     ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine"]),
     ("tests/faultserver", &[]),

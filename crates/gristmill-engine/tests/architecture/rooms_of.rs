@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 12] = [
+pub(crate) const HOUSES: [House; 13] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -78,11 +78,14 @@ pub(crate) const HOUSES: [House; 12] = [
     },
     House { source: "crates/gristmill-engine/src/", rooms: &[("pipeline", &[]), ("preset", &["pipeline"])] },
     House {
+        source: "crates/gristmill-generate/src/",
+        rooms: &[("publish", &[]), ("chess", &["publish"]), ("g2048", &["publish"])],
+    },
+    House {
         source: "crates/gristmill-jobs/src/",
         rooms: &[
             ("checksum", &[]),
             ("delivery", &[]),
-            ("generate", &[]),
             ("meter", &[]),
             ("npy", &[]),
             ("reread", &[]),

@@ -13,7 +13,7 @@ use gristmill_engine::store::{Cache, Residence, set_cache};
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_faultserver::{Network, start};
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::PackOptions;
 
 use crate::fixture::pack;

@@ -17,7 +17,7 @@ use gristmill_engine::store::{Cache, Residence, set_cache};
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_faultserver::{Network, Running, start};
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::{PackOptions, pack};
 
 use super::{PATIENCE, batch_of, rows};

@@ -22,7 +22,7 @@ use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::container::zstd;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 use compare::{compare, compare_without};

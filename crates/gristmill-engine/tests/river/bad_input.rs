@@ -170,7 +170,7 @@ fn no_games_at_all_is_an_error_with_the_stage() {
 fn a_damaged_tar_gives_its_good_games() {
     let folder = tempfile::tempdir().unwrap();
     let tar = super::games::options(folder.path(), 10);
-    generate(gristmill_jobs::generate::ChessOptions { games_per_tar: Some(10), ..tar });
+    generate(gristmill_generate::ChessOptions { games_per_tar: Some(10), ..tar });
     let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() * 6 / 10]).unwrap();

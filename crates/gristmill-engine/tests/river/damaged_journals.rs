@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::damage::every_damage;
 use super::games::{generate, hash, hashes, loader, next, of_pool, options, preset, without_checksums};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::{DataLoader, Next};
-use gristmill_jobs::generate::{G2048Generator, G2048Options};
+use gristmill_generate::{G2048Generator, G2048Options};
 
 fn logs(folder: &Path) {
     let options = G2048Options {

@@ -14,7 +14,7 @@ use gristmill_format::chess::record::V6_BYTES;
 use gristmill_format::chess::{FrameMut, Version};
 use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Long enough for any batch of these tests on a busy machine; reaching it fails the test.

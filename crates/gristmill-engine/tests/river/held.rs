@@ -5,7 +5,7 @@ use std::path::Path;
 use gristmill_engine::config::MemorySize;
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{config, generate, hash, hashes, ids, loader, next, of_pool, options, preset};
 

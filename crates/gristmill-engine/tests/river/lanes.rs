@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{DataLoaderConfig, Overflow};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{Batch, DataLoader, Error};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{changed, config, generate, ids, next, options, preset, single, with_cache, without_checksum};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{EncoderConfig, G2048EncoderConfig, G2048Target};
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_jobs::generate::{G2048Generator, G2048Options};
+use gristmill_generate::{G2048Generator, G2048Options};
 
 use super::games::{config, hash, next, of_pool, preset};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Missing, OldestNeeded};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{config, generate, hashes, loader, next, of_pool, options, preset};
 

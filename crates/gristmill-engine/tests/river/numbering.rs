@@ -6,7 +6,7 @@ use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::{DataLoader, Missing};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset};
 

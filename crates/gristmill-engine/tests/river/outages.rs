@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{BadChunks, IoErrors};
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{config, generate, hashes, loader, next, options, preset};
 

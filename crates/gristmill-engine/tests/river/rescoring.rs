@@ -31,7 +31,7 @@ fn short_term_values_and_formats_come_out_of_the_loader() {
     let folder = tempfile::tempdir().unwrap();
     generate(options(folder.path(), 6));
     let v7 = tempfile::tempdir().unwrap();
-    generate(gristmill_jobs::generate::ChessOptions { version: Version::V7, ..options(v7.path(), 6) });
+    generate(gristmill_generate::ChessOptions { version: Version::V7, ..options(v7.path(), 6) });
     // A player that writes V7 itself knows the same short-term values as a rescorer of its V6 games.
     let values = |folder: &std::path::Path, rescorer: Option<ChunkRescorerConfig>| {
         let options = small(folder);

@@ -8,7 +8,7 @@ use gristmill_engine::config::{
 };
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error, Missing};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{
     changed, config, generate, hash, hashes, ids, loader, mixed, next, options, preset, single, varied, with_cache,

@@ -11,7 +11,7 @@ use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{Batch, DataLoader};
 use gristmill_format::container::gzip;
 use gristmill_format::container::tar::TarWriter;
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::games::{changed, config, decodes, generate, hash, loader, next, of_pool, options, preset};

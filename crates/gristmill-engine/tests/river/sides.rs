@@ -6,7 +6,7 @@ use gristmill_engine::config::{DataLoaderConfig, SplitBy};
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::stage::split::Fold;
 use gristmill_engine::{DataLoader, Error};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 use gristmill_jobs::pack::{PackOptions, pack};
 use gristmill_jobs::rewrite::{By, Container, RewriteOptions, Split, rewrite};
 

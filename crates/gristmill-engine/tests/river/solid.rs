@@ -13,7 +13,7 @@ use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::container::{gzip, zstd};
 use gristmill_format::layout::{DType, Order, Scalar};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{changed, config, generate, hash, hashes, loader, next, of_pool, options, preset, single};
 use super::resume::check_every_batch_of;

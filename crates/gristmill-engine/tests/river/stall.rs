@@ -36,7 +36,7 @@ fn plain(folder: &Path) -> Lc0Preset {
 
 /// Few rows of long games: nearly all time goes into decoding.
 fn long_games(folder: &Path) -> Lc0Preset {
-    generate(gristmill_jobs::generate::ChessOptions { plies_max: 400, ..options(folder, 12) });
+    generate(gristmill_generate::ChessOptions { plies_max: 400, ..options(folder, 12) });
     Lc0Preset { sampling_rate: None, position_count: Some(1), threads: Some(1), batch_size: 32, ..plain(folder) }
 }
 

@@ -206,7 +206,7 @@ fn arrivals_quarantine_and_trouble_are_told() {
     });
     std::fs::write(folder.path().join("training.900.gz"), std::fs::read(folder.path().join("training.1.gz")).unwrap())
         .unwrap();
-    generate(gristmill_jobs::generate::ChessOptions { first: 50, ..options(folder.path(), 2) });
+    generate(gristmill_generate::ChessOptions { first: 50, ..options(folder.path(), 2) });
     wait_for(&running, |status| {
         next(&running, "");
         told(status, "arrived").iter().map(|event| event.details["files"].as_u64().unwrap()).sum::<u64>() >= 2

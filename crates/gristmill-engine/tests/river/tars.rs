@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{ControlRequest, DataLoader};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{generate, hashes, loader, next, of_pool, options, preset};
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 

@@ -7,7 +7,7 @@ use gristmill_engine::config::{BadChunks, ChunkValidatorConfig, DataLoaderConfig
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 use gristmill_format::chess::record::{V6_BYTES, at};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{all_ids, config, generate, hash, hashes, ids, next, options, preset, spoil};
 

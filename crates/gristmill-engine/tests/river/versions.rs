@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
-use gristmill_jobs::generate::ChessOptions;
+use gristmill_generate::ChessOptions;
 
 use super::games::{generate, hash, hashes, loader, next, of_pool, options, preset};
 

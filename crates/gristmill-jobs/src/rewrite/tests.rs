@@ -12,7 +12,7 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Kind, Result};
 
 use super::*;
-use crate::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 fn generate(folder: &Path, games: u64, first: u64, games_per_tar: Option<u64>) {
     let options = ChessOptions {

@@ -6,7 +6,7 @@ use std::path::Path;
 use gristmill_engine::open::open;
 use gristmill_format::chess::Version;
 use gristmill_format::source::Chunk;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::{PackOptions, Packed, pack};
 
 /// Writes `games` games from number `first` on, loose or in tars.

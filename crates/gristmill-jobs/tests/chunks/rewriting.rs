@@ -9,8 +9,8 @@ use gristmill_engine::Error;
 use gristmill_engine::config::ChunkRescorerConfig;
 use gristmill_format::chess::Version;
 use gristmill_format::chess::check::Rules;
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::commit::{Made, commit};
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::rewrite::{Container, Filter, Recast, Rewrite, RewriteOptions, Rewritten, rescored, rewrite};
 use gristmill_jobs::shares::{CommitOptions, Share, State, shares};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::Error;
+use gristmill_generate::{G2048Generator, G2048Options};
 use gristmill_jobs::commit::{Made, commit};
-use gristmill_jobs::generate::{G2048Generator, G2048Options};
 use gristmill_jobs::pack::{Existing, OnError, PackOptions, Packed, pack};
 use gristmill_jobs::shares::{CommitOptions, Share, State, shares};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::{PackOptions, pack};
 
 use super::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::runtime::seed;
 use gristmill_format::chess::Version;
-use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_generate::{ChessGenerator, ChessOptions};
 
 use super::{Written, advise};
 use crate::args::{GenerateChess, RecordVersion};

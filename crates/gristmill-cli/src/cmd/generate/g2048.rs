@@ -1,7 +1,7 @@
 //! `generate 2048`: writes raw logs, on all cores.
 
 use gristmill_engine::runtime::seed;
-use gristmill_jobs::generate::{G2048Generator, G2048Options};
+use gristmill_generate::{G2048Generator, G2048Options};
 
 use super::{Written, advise};
 use crate::args::GenerateG2048;

@@ -10,9 +10,9 @@ mod smooth;
 
 use std::path::PathBuf;
 
-use gristmill_engine::error::{Error, Result};
-use gristmill_engine::runtime::seed::Key;
 use gristmill_format::chess::Version;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::seed::Key;
 
 use super::{Generated, publish};
 

@@ -2,8 +2,8 @@
 //! Pure: the same numbers give the same game on every machine; knows no records and no files.
 
 use cozy_chess::{Board, Color, Move, Piece};
-use gristmill_engine::runtime::seed::Draws;
 use gristmill_format::chess::policy::{self, Promotion};
+use gristmill_runtime::runtime::seed::Draws;
 
 use super::player::{self, MATE, Scored};
 use super::{repetition, smooth};

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-use gristmill_engine::error::{Error, Result};
-use gristmill_engine::runtime::scheduler::Scheduler;
 use gristmill_format::container::gzip;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::scheduler::Scheduler;
 
 use self::game::Game;
 use super::{Generated, publish};

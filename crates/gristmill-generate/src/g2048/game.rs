@@ -1,9 +1,9 @@
 //! (seed, depth) -> one legal game of 2048: every position, what the player thought, and how it ended.
 //! Pure; knows no text and no files.
 
-use gristmill_engine::runtime::seed::{Draws, Key};
 use gristmill_format::g2048::moves::{empty_cells, score};
 use gristmill_format::g2048::{Board, Move};
+use gristmill_runtime::runtime::seed::{Draws, Key};
 
 use super::search::{self, Thought};
 

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::error::{Error, Result};
-use gristmill_engine::store::publish::Staged;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::publish::Staged;
 
 /// Writes `bytes` under a hidden name in `folder` and renames it to `name`.
 ///
