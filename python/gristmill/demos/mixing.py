@@ -43,7 +43,7 @@ class Options(TypedDict, total=False):
     """Options that all loaders have, as `MixedLoader` explains them."""
 
     nominal_length: int | None
-    weights: Sequence[float] | None
+    weights: Weights | None
     exhausted: Exhausted
     seed: int
     shuffle: bool
