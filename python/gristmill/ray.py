@@ -32,15 +32,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from gristmill.config import Path, PositionSamplingConfig
 from gristmill.frameworks.ray_shares import Cluster, OnRay, by_shares, of_all
 from gristmill.jobs.converting import ConvertedGames
+from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
 from gristmill.options.arguments import named
 
-__all__ = ["OnRay", "convert", "filter", "pack", "rescore"]
+__all__ = ["OnRay", "convert", "filter", "pack", "rescore", "stats", "verify"]
 
 
 @named
@@ -183,3 +184,66 @@ def convert(
     }
     cluster = Cluster(shares, num_cpus, address, threads)
     return by_shares("convert", (input, output), options, cluster, dry_run, progress)
+
+
+@named
+def verify(
+    input: Path,  # noqa: A002
+    output: Path,
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    max_faults: int = 100,
+    workers: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[Verification]:
+    """Makes the report that `gristmill.verify` makes; see this module for what all jobs take and raise.
+
+    Args:
+        input: a file, a pack, or a folder of them.
+        output: file of the report, the line that `gristmill verify --json` prints; the shares lie beside it meanwhile.
+        shares: how many.
+        num_cpus: processors of each task.
+        address: of the cluster.
+        max_faults: as for `gristmill.verify`.
+        workers: threads of each task.
+        dry_run: see what would be made only.
+        progress: called with the shares that are done, and all.
+    """
+    cluster = Cluster(shares, num_cpus, address, workers)
+    return by_shares("verify", (input, output), {"max_faults": max_faults}, cluster, dry_run, progress)
+
+
+@named
+def stats(
+    input: Path,  # noqa: A002
+    output: Path,
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    q_weight: float = 6.0,
+    pol_scale: float = 3.5,
+    workers: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[dict[str, Any]]:
+    """Makes the report that `gristmill.stats` makes; see this module for what all jobs take and raise.
+
+    Args:
+        input: a file, a pack, or a folder of them.
+        output: file of the report, the line that `gristmill stats --json` prints; the shares lie beside it meanwhile.
+        shares: how many.
+        num_cpus: processors of each task.
+        address: of the cluster.
+        q_weight: as for `gristmill.stats`.
+        pol_scale: as for `gristmill.stats`.
+        workers: threads of each task.
+        dry_run: see what would be made only.
+        progress: called with the shares that are done, and all.
+    """
+    cluster = Cluster(shares, num_cpus, address, workers)
+    options = {"q_weight": q_weight, "pol_scale": pol_scale}
+    return by_shares("stats", (input, output), options, cluster, dry_run, progress)

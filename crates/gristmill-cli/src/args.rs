@@ -168,6 +168,14 @@ pub(crate) enum Ray {
     /// options.
     #[command(after_help = "Examples:\n  gristmill ray convert games v7 --version 7 --shares 400")]
     Convert(Handed),
+    /// Check every frame of games or a pack into a report, by tasks of a Ray cluster, one for each share; done by the Python package,
+    /// which knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray verify games report.json --shares 400")]
+    Verify(Handed),
+    /// Count what games or a pack hold into a report, by tasks of a Ray cluster, one for each share; done by the Python package, which
+    /// knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray stats games report.json --shares 400")]
+    Stats(Handed),
 }
 
 impl Ray {
@@ -178,6 +186,8 @@ impl Ray {
             Ray::Rescore(_) => "rescore",
             Ray::Filter(_) => "filter",
             Ray::Convert(_) => "convert",
+            Ray::Verify(_) => "verify",
+            Ray::Stats(_) => "stats",
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const INSTALL: &str = "install-lczero";
 pub(crate) const DESCRIBE: &str = "describe";
 
 /// The jobs that Ray makes by shares.
-const ON_RAY: [&str; 4] = ["pack", "rescore", "filter", "convert"];
+const ON_RAY: [&str; 6] = ["pack", "rescore", "filter", "convert", "verify", "stats"];
 
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];

@@ -17,6 +17,7 @@ from gristmill.command.progress import Progress
 from gristmill.config import PositionSamplingConfig
 from gristmill.errors import ConfigError
 from gristmill.jobs.converting import ConvertedGames
+from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
 
 _EXAMPLES = """\
@@ -40,6 +41,9 @@ def add_to(verbs: Verbs) -> None:
     _filter(_job(jobs, "filter", "Keep the chess games that break no rule", ("games good", "/net/games /net/good")))
     words = ("games v7 --version 7", "/net/games /net/tars --container tar")
     _convert(_job(jobs, "convert", "Convert chess games, file by file", words))
+    words = ("games report.json", "/net/pack /net/report.json")
+    _verify(_job(jobs, "verify", "Check every frame of games or a pack, into a report,", words))
+    _stats(_job(jobs, "stats", "Count what games or a pack hold, into a report,", words))
 
 
 def _job(jobs: Verbs, name: str, does: str, examples: tuple[str, str]) -> Any:
@@ -128,6 +132,21 @@ def _convert(job: Any) -> None:
     job.set_defaults(run=_run, make=ray.convert, own=names)
 
 
+def _verify(job: Any) -> None:
+    job.add_argument(
+        "--max-faults", metavar="N", type=whole(0), default=100, help="faults that are listed [default: 100]"
+    )
+    job.set_defaults(run=_run, make=ray.verify, threaded="workers", own=("max_faults",))
+
+
+def _stats(job: Any) -> None:
+    says = "weight of the difference of values in what a position weighs [default: 6]"
+    job.add_argument("--q-weight", metavar="X", type=float, default=6.0, help=says)
+    says = "scale of the difference of policies in it [default: 3.5]"
+    job.add_argument("--pol-scale", metavar="X", type=float, default=3.5, help=says)
+    job.set_defaults(run=_run, make=ray.stats, threaded="workers", own=("q_weight", "pol_scale"))
+
+
 def _words(text: str) -> list[str]:
     """Names with commas between them."""
     return text.split(",")
@@ -146,7 +165,7 @@ def _run(args: argparse.Namespace) -> Told:
         if getattr(args, name):
             says = "does not reach the machines of the cluster; set variables of the environment there"
             raise ConfigError(f"--{name} {says}, such as AWS_ENDPOINT_URL", field=name)
-    make: Callable[..., ray.OnRay[Packed | ConvertedGames]] = args.make
+    make: Callable[..., ray.OnRay[Packed | ConvertedGames | Verification | dict[str, Any]]] = args.make
     own = {name: getattr(args, name) for name in args.own}
     own[getattr(args, "threaded", "threads")] = args.threads
     # Ray says on stdout which machines it lost.
@@ -170,10 +189,17 @@ def _run(args: argparse.Namespace) -> Told:
     return asdict(done), "\n".join(lines)
 
 
-def _said(args: argparse.Namespace, result: Packed | ConvertedGames) -> tuple[list[str], str]:
+def _said(
+    args: argparse.Namespace, result: Packed | ConvertedGames | Verification | dict[str, Any]
+) -> tuple[list[str], str]:
     """Lines about what the output lacks, by which the exit code is that of one process; and what it holds."""
     if isinstance(result, Packed):
         return left_out(args, result), f"{result.runs} games of {result.rows} rows"
+    if isinstance(result, dict):
+        return [], f"counts of {result['frames']} frames"
+    if isinstance(result, Verification):
+        args.code = 0 if result.ok else 1
+        return [], f"{result.fault_count} faults of {result.checked} frames in {result.files} files"
     if result.damaged:
         args.code = 1
     dropped = [f"dropped: {count}: {reason}" for reason, count in result.dropped.items()]

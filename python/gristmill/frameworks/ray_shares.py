@@ -21,7 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gristmill.config import Path
 from gristmill.errors import ConfigError, GristmillError, SharesError
-from gristmill.jobs import converting, packing, rewriting, sharing
+from gristmill.jobs import converting, looking, packing, rewriting, sharing
 from gristmill.jobs.part import Share
 from gristmill.options.optional import optional
 
@@ -57,13 +57,24 @@ class _WithShare(Protocol):
     def share(self) -> Share | None: ...
 
 
+def _report(of: Callable[..., _WithShare]) -> Callable[..., _WithShare]:
+    """A job that makes a report, by input and output as the others have them."""
+    return lambda source, output, **options: of(source, output=output, **options)
+
+
 #: The jobs that can be made by shares: the function of each, which takes `share=` and `dry_run=`.
 JOBS: dict[str, Callable[..., _WithShare]] = {
     "pack": packing.pack,
+    "verify": _report(looking.verify),
+    "stats": _report(looking.stats),
     "rescore": rewriting.rescore,
     "filter": rewriting.filter,
     "convert": converting.convert,
 }
+
+
+#: The option of threads of those that call it otherwise.
+_THREADS = dict.fromkeys(("pack", "verify", "stats"), "workers")
 
 
 @dataclass(frozen=True)
@@ -131,7 +142,7 @@ def by_shares(
     _check(cluster.num_cpus)
     threads = max(1, int(cluster.num_cpus)) if cluster.threads is None else cluster.threads
     source, output = of_all(places[0]), of_all(places[1])
-    task = _Task(job, (source, output), {**options, "workers" if job == "pack" else "threads": threads})
+    task = _Task(job, (source, output), {**options, _THREADS.get(job, "threads"): threads})
     number, missing = _planned(task, cluster.shares)
     there = number - len(missing)
     cpu, made, result = 0.0, 0, None
