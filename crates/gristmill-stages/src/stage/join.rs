@@ -23,8 +23,8 @@ pub enum Exhausted {
 }
 
 /// Weights from a frame on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct LaterWeights {
     /// The first frame that the join gives by them, above 0; it counts those of all lanes.
     pub frame: u64,
