@@ -91,3 +91,14 @@ def test_unknown_and_unfit_options_are_refused() -> None:
         gm.presets.lc0("games", bad_chunks="quarantin")  # type: ignore[arg-type]
     with pytest.raises(gm.ConfigError):
         gm.presets.lc0("games", batch_size=-1)
+
+
+def test_options_of_a_wrong_type_are_refused_in_words() -> None:
+    for options, says in (
+        ({"pool": -1}, "`pool`: integer `-1`; expected a whole number of at least 0"),
+        ({"batch_size": "x"}, '`batch_size`: string "x"; expected a whole number of at least 0'),
+        ({"sampling_rate": "x"}, '`sampling_rate`: string "x"; expected a number'),
+    ):
+        with pytest.raises(gm.ConfigError) as refused:
+            gm.presets.lc0("games", **options)
+        assert (str(refused.value), refused.value.line) == (says, None)

@@ -146,3 +146,9 @@ def test_what_is_expected_is_what_it_opens_as(tmp_path: Path) -> None:
     for wrong in ("Rows", int, gm.Rows | gm.Games):
         with pytest.raises(TypeError, match=r"such as gristmill\.Rows"):
             gm.open(path, expect=wrong)
+
+
+def test_a_file_of_no_known_format_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(gm.FormatError, match=r"notes\.txt: unknown_format: .*expected games of chess \(\.gz.*KataGo"):
+        gm.open(tmp_path / "notes.txt")

@@ -150,7 +150,7 @@ impl Default for Lc0Preset {
 impl Lc0Preset {
     /// Reads the options from JSON; unknown ones are refused with the nearest known one.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 }
 

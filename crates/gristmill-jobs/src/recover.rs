@@ -31,7 +31,7 @@ impl RecoverOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 }
 

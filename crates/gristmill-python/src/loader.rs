@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gristmill_engine::config::parse::options;
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, Sighted, period_message};
 use gristmill_engine::runtime::document;
@@ -56,7 +57,7 @@ impl Loader {
     /// Reads and lowers the configuration of a stream in JSON; nothing runs yet.
     #[new]
     fn new(py: Python<'_>, config: &str) -> Result<Self, Fault> {
-        py.detach(|| Ok(Loader::over(DataLoader::new(DataLoaderConfig::from_json(config)?)?, Vec::new())))
+        py.detach(|| Ok(Loader::over(DataLoader::new(options::<DataLoaderConfig>(config)?)?, Vec::new())))
     }
 
     /// Reads a configuration in JSON and checks it against rows of a pack; nothing runs yet.

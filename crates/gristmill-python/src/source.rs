@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use gristmill_engine::open::{OpenSource, open};
 use gristmill_format::source::Chunk;
+use gristmill_format::{Error as FormatError, Kind};
 use pyo3::prelude::*;
 
 use crate::array::Memory;
@@ -17,7 +18,16 @@ pub(crate) struct Source(OpenSource);
 /// Opens any file that is known, by its name and first bytes.
 #[pyfunction]
 pub(crate) fn open_source(py: Python<'_>, path: PathBuf) -> Result<Source, Fault> {
-    py.detach(|| Ok(Source(open(&path)?)))
+    py.detach(|| {
+        let with_forms = |e: FormatError| match e.kind() {
+            Kind::UnknownFormat => {
+                let detail = format!("{}; expected {}", e.detail(), gristmill_engine::kinds::files());
+                FormatError::new(Kind::UnknownFormat, detail).in_source(path.display().to_string())
+            }
+            _ => e,
+        };
+        Ok(Source(open(&path).map_err(with_forms)?))
+    })
 }
 
 #[pymethods]

@@ -135,7 +135,7 @@ impl ConvertOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 }
 

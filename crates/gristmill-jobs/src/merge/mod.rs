@@ -69,7 +69,7 @@ impl MergeOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 
     /// Merges `inputs` into `output` as the defaults have it: one file of 48-byte rows, one worker per core.

@@ -136,7 +136,7 @@ impl PackOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 
     /// How to resume an interrupted job that had not begun: by its own options, or, where these are unknown, in the way

@@ -39,7 +39,7 @@ impl CommitOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 }
 

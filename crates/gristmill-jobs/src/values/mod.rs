@@ -69,7 +69,7 @@ impl ValuesOptions {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 
     /// Values of `pack` as the defaults have it: beside its rows, one worker per core.

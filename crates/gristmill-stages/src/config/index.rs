@@ -161,7 +161,7 @@ impl IndexConfig {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> gristmill_runtime::Result<Self> {
-        super::parse::from_json(text)
+        super::parse::options(text)
     }
 
     /// Writes JSON.

@@ -69,6 +69,29 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     })
 }
 
+/// Reads options that a program wrote as JSON, as [`from_json`] does; refusals say no line and column of a text that nobody sees.
+pub fn options<T: DeserializeOwned>(text: &str) -> Result<T> {
+    from_json(text).map_err(|error| match error {
+        Error::Config { stage, field, message, .. } => {
+            Error::Config { at: None, stage, field, message: in_words(&message) }
+        }
+        other => other,
+    })
+}
+
+/// What was found and expected, without names of types of Rust.
+fn in_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let words = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    let found = found.trim_start_matches("invalid value: ").trim_start_matches("invalid type: ");
+    format!("{found}; expected {words}")
+}
+
 /// A value out of a deserializer; a refusal comes with the path of names and indices that leads to it.
 pub(super) fn tracked<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<T, (Vec<String>, D::Error)> {
     serde_path_to_error::deserialize(from).map_err(|e| {

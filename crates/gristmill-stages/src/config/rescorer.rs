@@ -79,7 +79,7 @@ impl ChunkRescorerConfig {
     ///
     /// Errors: `Config` for an unknown field, with the nearest known one, and for a value of another type.
     pub fn from_json(text: &str) -> Result<Self> {
-        parse::from_json(text)
+        parse::options(text)
     }
 
     /// The quirks, as what is compared with other runs names them: how the policy indices of a canonical format are

@@ -180,7 +180,7 @@ impl EncoderConfig {
     ///
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> gristmill_runtime::Result<Self> {
-        super::parse::from_json(text)
+        super::parse::options(text)
     }
 
     /// The field of the values beside rows that it makes targets of, if it does.
