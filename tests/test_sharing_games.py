@@ -132,7 +132,8 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
         assert done.returncode == 2, done
         assert says in done.stderr
     split = [str(binary()), "split", str(drop), str(out), "--into", "a:1,b:1", "--share", "1/2"]
-    assert "a game goes where its name or content says" in subprocess.run(split, capture_output=True, text=True, check=False).stderr
+    done = subprocess.run(split, capture_output=True, text=True, check=False)
+    assert "a game goes where its name or content says" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
