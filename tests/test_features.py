@@ -1,4 +1,4 @@
-"""Features of NNUE: those of an oracle, in streams and packs, of records and boards; as lists and as ones and zeros."""
+"""Features of NNUE equal those of an oracle, in streams and packs, of records and boards, padded and as lists."""
 
 import random
 import re

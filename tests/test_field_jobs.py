@@ -1,4 +1,4 @@
-"""The jobs of the field from end to end, by shares of many machines: what they end with is that of one process."""
+"""The jobs of the field from end to end: shares of many machines end with the bytes of one process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_shares(job: str, source: Any, output: Path, **options: Any) -> None:
 
 @pytest.fixture(params=["shares", "ray"])
 def many(request: pytest.FixtureRequest) -> Iterator[ByMany]:
-    """How many machines make an output; those of a cluster have the environment of the test."""
+    """Makes an output on many machines. Machines of the cluster have the environment of the test."""
     if request.param == "shares":
         yield by_shares
         return

@@ -62,7 +62,7 @@ fn told(board: &Board, played: Move) -> TheirMove {
     TheirMove::normal(from, to)
 }
 
-/// The positions of `games` games, of which some are left out, as filters do.
+/// Positions of `games` games. Some positions are left out, as filters do.
 pub fn games(seed: u64, games: usize) -> Vec<Entry> {
     let (mut draw, mut all) = (Draw(2 * seed + 1), Vec::new());
     for _ in 0..games {

@@ -205,7 +205,7 @@ fn speed(path: &str) -> Result<()> {
     })
 }
 
-/// What a rule on the fly costs for each position that it keeps: quiet ones, and of these one in `one_in`, as 32 bytes.
+/// Measures a rule on the fly, for each position that it keeps: one in `one_in` of the quiet ones, as 32 bytes.
 fn filter(path: &str, one_in: u64) -> Result<()> {
     let bytes = fs::read(path)?;
     let source = Binpack::open("bench.binpack", &bytes[..])?;

@@ -8,7 +8,7 @@ use gristmill_format::records::log::MOST_GAME;
 use gristmill_packs::recording::{FILE_BYTES, GameWriter};
 use gristmill_runtime::Error;
 
-/// Why a call failed: what it returns, and what `gristmill_error` says.
+/// Why a call failed: its return code, and the text of `gristmill_error`.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: Code,

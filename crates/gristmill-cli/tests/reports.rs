@@ -1,4 +1,4 @@
-//! Reports and marks of shares through the commands: the bytes and exit codes of one process, and what is refused.
+//! Reports and marks that shares make, through the commands: bytes and exit codes are those of one process.
 
 use std::fs;
 

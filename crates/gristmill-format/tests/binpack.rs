@@ -40,7 +40,7 @@ fn written(records: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A small file, and what its chains hold.
+/// A small file and the positions in its chains.
 pub(crate) fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
     let few = chains(GOLDEN).into_iter().filter(|chain| (2..9).contains(&(chain.len() / BYTES))).take(3);
     let few: Vec<Vec<u8>> = few.collect();
@@ -92,7 +92,7 @@ fn record(men: &Men, told: &Told) -> Vec<u8> {
     record
 }
 
-/// What the board becomes by moves, each of which follows from the last.
+/// Plays moves on a board, one after another.
 fn after(ranks: &str, black: bool, moves: &[Move]) -> (Board, Vec<u8>) {
     let (mut board, mut all) = (Board::new(men(ranks, black)).unwrap(), Vec::new());
     let mut known = told(Move::NONE);

@@ -103,7 +103,7 @@ fn chess() -> ChessEncoder {
     ChessEncoder::new(&Outputs::parse(&Tensor::ALL.map(|(name, _)| name)).unwrap()).unwrap()
 }
 
-/// The names of what boards without colours have.
+/// The names of tensors that boards without colours have.
 fn without_colours() -> Vec<String> {
     Tensor::ALL.iter().filter(|(_, t)| !t.needs_colours()).map(|(name, _)| (*name).to_owned()).collect()
 }

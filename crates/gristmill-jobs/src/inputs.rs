@@ -11,7 +11,7 @@ use crate::files::{self, Closed, Listing};
 use crate::shares::{Portion, Unit};
 use crate::work::Opened;
 
-/// The ending of files of which each chunk is read by itself: shares may have a part of such a file.
+/// The ending of chunk files. A share may take some chunks of one, since each chunk is read by itself.
 const CUT: &str = ".chunks";
 
 /// What lies at each of some paths.
@@ -20,7 +20,7 @@ pub(crate) struct Inputs {
     pub(crate) paths: Vec<(PathBuf, gristmill_format::Result<Listing>)>,
 }
 
-/// A file of which a process reads some.
+/// A file, and the part of it that this process reads.
 pub(crate) struct OwnFile {
     pub(crate) file: Closed,
     pub(crate) place: Place,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Fault;
 use crate::packing::watched;
 
-/// A share of a report: which, of which, and whether it is only planned.
+/// A share of a report: its number, the report, and whether this is a dry run.
 type OfReport = (String, PathBuf, bool);
 
 /// How files are verified.

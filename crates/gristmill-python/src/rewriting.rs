@@ -37,7 +37,7 @@ struct Given {
 enum Job {
     /// Better targets, by the settings of the stage.
     Rescore { config: Box<RawValue>, keep_v6: bool },
-    /// Those that break none of these rules.
+    /// Games that break none of these rules.
     Filter { rules: Vec<String> },
     /// Another version, another container.
     Convert {
@@ -83,7 +83,7 @@ pub(crate) fn rewrite_games(py: Python<'_>, options: &str) -> Result<String, Fau
     watched(py, &stop, |look| {
         let (what, container) = job.prepare()?;
         let delivery = match share {
-            // A folder that all machines reach; what is elsewhere is refused by the job.
+            // All machines must reach this folder; the job refuses an output in a bucket.
             Some(_) => Delivery::Here(output),
             None => Delivery::to(&output, Earlier::Resumed, dry_run)?,
         };

@@ -192,7 +192,7 @@ def _run(args: argparse.Namespace) -> Told:
 def _said(
     args: argparse.Namespace, result: Packed | ConvertedGames | Verification | dict[str, Any]
 ) -> tuple[list[str], str]:
-    """Lines about what the output lacks, by which the exit code is that of one process; and what it holds."""
+    """Lines about games that the output lacks, and a phrase for its contents; sets the exit code of one process."""
     if isinstance(result, Packed):
         return left_out(args, result), f"{result.runs} games of {result.rows} rows"
     if isinstance(result, dict):

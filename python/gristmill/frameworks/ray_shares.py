@@ -31,7 +31,7 @@ _log = logging.getLogger("gristmill")
 #: all of them, which takes as long as packing 200 bytes. The most shares then.
 _BYTES, _FOR_EACH, _MOST = 64 << 20, 1 << 10, 10_000
 
-#: Tasks that Ray has at once, for each that the cluster can run at once: those that run, and what they take next.
+#: How many tasks Ray gets for each one that the cluster runs at once: the next ones wait there already.
 _AHEAD = 2
 
 #: Seconds after which the size of the cluster is read again.
@@ -73,7 +73,7 @@ JOBS: dict[str, Callable[..., _WithShare]] = {
 }
 
 
-#: The option of threads of those that call it otherwise.
+#: What jobs call their option of threads, where it is not `threads`.
 _THREADS = dict.fromkeys(("pack", "verify", "stats"), "workers")
 
 
@@ -186,7 +186,7 @@ class _Task:
     options: dict[str, Any]
 
     def share(self, number: int, of: int, *, dry_run: bool = False) -> Share:
-        """Makes a share, or sees what it would be."""
+        """Makes a share, or plans it in a dry run."""
         made = JOBS[self.job](*self.places, share=(number, of), dry_run=dry_run, **self.options).share
         assert made is not None
         return made

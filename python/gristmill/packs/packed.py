@@ -31,7 +31,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class MarkShare:
-    """A share of a mark: its folder, which it is, and how many frames the rule accepts, of those of the share."""
+    """A share of a mark: its folder, its number, and how many of its frames the rule accepts."""
 
     folder: str
     share: Share

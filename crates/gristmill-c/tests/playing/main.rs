@@ -1,4 +1,4 @@
-//! A C program, compiled against the header and linked to the library, that plays in two processes, one of which is killed.
+//! A C program, compiled against the header and linked to the library. It plays in two processes; the test kills one.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 #![allow(clippy::print_stderr, reason = "a skipped test must be seen")]
 

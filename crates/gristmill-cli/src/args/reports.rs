@@ -8,7 +8,7 @@ use gristmill_jobs::shares::Share;
 
 use super::shares::one_of;
 
-/// Which share, of which report.
+/// The share to make, and the report that it belongs to.
 #[derive(Debug, Args)]
 pub(crate) struct Reporting {
     /// Make share N of OF, from 1 on, beside REPORT: for jobs on many machines, each of which reads some of the data. `gristmill

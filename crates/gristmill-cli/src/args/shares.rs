@@ -44,7 +44,7 @@ pub(crate) struct Shares {
     pub(crate) json: bool,
 }
 
-/// A share by its words; the option is named beside what is wrong with them.
+/// Reads a share such as `3/40`. Errors name the option.
 pub(super) fn one_of(words: &str) -> Result<Share, String> {
     words.parse().map_err(|e| match e {
         Error::Config { message, .. } => message,

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     }
 }
 
-/// Refuses a share of what does not become a file for each of its files.
+/// Refuses `--share` for conversions that do not write one file for each input file.
 fn whole(args: &Convert, why: &str) -> Result<()> {
     match args.rewriting.share {
         None => Ok(()),

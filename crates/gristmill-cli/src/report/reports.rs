@@ -1,4 +1,4 @@
-//! A share of a report as text: what it read, and where it is. Prints nothing.
+//! A share of a report as text: its inputs and its folder. Prints nothing.
 
 use gristmill_jobs::reports::Reported;
 

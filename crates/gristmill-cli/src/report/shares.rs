@@ -37,7 +37,7 @@ pub(crate) fn text(all: &Shares) -> String {
     out
 }
 
-/// The text of a share that was made, or would be: what it holds, and where.
+/// The text of a share that was made, or that a dry run planned: its contents and its folder.
 pub(crate) fn made(shared: &Shared, dry_run: bool, holds: &str, folder: &str) -> String {
     let Shared { share, plan, inputs, bytes, there } = shared;
     match (dry_run, there) {

@@ -24,7 +24,7 @@ fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Kills a job at each of its calls and finishes it; `last` is what is left to do then.
+/// Kills a job at each of its system calls, then runs `last` to finish it.
 fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
     job.prepare();
     let calls = traced(tracer, job, 0);

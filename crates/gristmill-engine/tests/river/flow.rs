@@ -1,4 +1,4 @@
-//! How much of what came is drawn from, and how often: windows that grow by a law, and draws that wait for new games.
+//! Windows that grow by a law, and draws that wait for new games.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Bytes <-> numbers of some bits each, from the highest bit of a byte down.
-//! Never reads past the end: what is not there is refused with its byte.
+//! Never reads past the end: a read beyond it is refused with its byte.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 

@@ -43,12 +43,12 @@ fn bit(square: u8) -> u64 {
     1 << (square & 63)
 }
 
-/// The square of the lowest bit, of which there is one.
+/// The square of the lowest set bit. At least one bit must be set.
 fn lowest(mask: u64) -> u8 {
     mask.trailing_zeros() as u8 & 63
 }
 
-/// The square of bit `i` of those that are set, of which there are more.
+/// The square of set bit `i`, counted from 0 at the lowest. More than `i` bits must be set.
 fn nth(mut mask: u64, i: u32) -> u8 {
     for _ in 0..i {
         mask &= mask - 1;
@@ -84,7 +84,7 @@ fn wrong(detail: impl Into<String>) -> Error {
 }
 
 impl Board {
-    /// The board of these men.
+    /// Makes the board of these men.
     ///
     /// Errors: `OutOfRange` with the byte of the record or stem for what cannot be a position.
     pub fn new(men: Men) -> Result<Self> {
@@ -228,7 +228,7 @@ impl Board {
         self.attacked(self.king(self.black), !self.black, self.men.occ, 0)
     }
 
-    /// Whether men of a side, less those of `without`, attack a square over this occupancy.
+    /// Whether a side attacks a square while `occ` is occupied. Men on the squares of `without` attack nothing.
     fn attacked(&self, at: u8, by_black: bool, occ: u64, without: u64) -> bool {
         let men = |sort: Sort| BitBoard(self.sorts[sort as usize] & self.sides[usize::from(by_black)] & !without);
         let (at, occ, queens) = (square(at), BitBoard(occ), men(Sort::Queen));
@@ -304,7 +304,7 @@ impl Board {
         self.own().count_ones()
     }
 
-    /// Man `i` of those that may move, and how many ways it has; fewer men are refused before.
+    /// Man `i` of the side to move, counted from the lowest square, and how many moves it has. Callers check `i` first.
     pub fn mover(&self, i: u32) -> Mover {
         let from = nth(self.own(), i);
         let sort = self.sort_at(from);
@@ -318,7 +318,7 @@ impl Board {
         Mover { from, sort, targets, ways }
     }
 
-    /// Way `i` of a man, of which it has more.
+    /// Move `i` of a man, counted as the format counts them. The man must have more than `i` moves.
     pub fn way(&self, mover: &Mover, i: u32) -> Move {
         let Mover { from, sort, targets, .. } = *mover;
         if self.promotes(from, sort) {

@@ -1,5 +1,5 @@
 //! A position <-> the 32 bytes that bulletformat has of it: as the side to move sees it, with score and result alone.
-//! What such a board does not say is not made up silently: the way back says what it took.
+//! A board does not say who moves, nor the ply. The way back assumes both, and reports that it did.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 
@@ -34,7 +34,7 @@ impl Position {
     }
 }
 
-/// The record of a board that was checked, with [`TAKEN`] for what it does not say.
+/// The record of a board that was checked. [`TAKEN`] fills the fields that a board lacks.
 ///
 /// Errors: `OutOfRange` for the score that says that there is none, and for what cannot be a position.
 pub fn of_board(board: &[u8; BOARD]) -> Result<[u8; BYTES]> {

@@ -1,5 +1,5 @@
 //! A position -> its line in Forsyth-Edwards notation; rights of rooks that do not stand in corners as their files.
-//! Says what is known and nothing more: the number of the move follows from the ply.
+//! Writes only what the record has; the ply gives the number of the move.
 
 use std::fmt::Write;
 

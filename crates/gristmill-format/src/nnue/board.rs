@@ -11,7 +11,7 @@ pub(super) const KING: usize = 5;
 /// How many sorts there are.
 pub(super) const SORTS: usize = 6;
 
-/// One of both sides, by what it does.
+/// A side: the one to move, or the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The side to move.

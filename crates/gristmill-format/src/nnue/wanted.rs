@@ -1,4 +1,4 @@
-//! The names of tensors that users chose -> those that a kind of position makes itself, and those of NNUE.
+//! Names of tensors that users chose -> for each, whether the kind of position makes it or NNUE does.
 //! Names and shapes alone; refuses what there is not, and names what there is.
 
 use gristmill_bytes::encode::TensorSpec;

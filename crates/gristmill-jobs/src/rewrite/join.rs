@@ -73,7 +73,7 @@ fn join(whole: &Whole, parts: &[(PathBuf, Said)], progress: &mut dyn FnMut(Joini
     begun.map_or(Ok(()), |(_, mut ledger)| ledger.commit())
 }
 
-/// Publishes what a unit gave: a file, or those of a folder. Returns their paths.
+/// Publishes the file, or the folder of files, that a unit made. Returns their paths.
 fn publish(files: &Path, out: &Path, unit: &Noted) -> Result<Vec<PathBuf>> {
     let (from, to) = (files.join(&unit.target), out.join(&unit.target));
     let (mut published, mut bytes) = (Vec::new(), 0);

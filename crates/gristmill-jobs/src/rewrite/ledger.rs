@@ -39,7 +39,7 @@ enum Event {
     Done { target: String, sources: u64, done: Done },
 }
 
-/// What a run does, and what its input is known to come from: what a ledger begins with.
+/// The first line of a ledger: the options of the run, and the lineage of its input.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Head {
     /// What it does.
@@ -186,7 +186,7 @@ impl Ledger {
     }
 }
 
-/// Reads the ledger in a folder: what its run does, and what it did.
+/// Reads the ledger in a folder: the options of its run, and the files that it has written.
 ///
 /// Errors: `Path` for a ledger that is not there or is damaged; `Format` of kind `Corrupt` for one without a beginning.
 pub(super) fn read(folder: &Path) -> Result<(Head, Vec<Noted>)> {

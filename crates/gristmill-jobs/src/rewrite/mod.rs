@@ -99,7 +99,7 @@ pub struct RewriteOptions {
     pub container: Container,
     /// Worker threads; the number of cores when absent. Never changes what is written.
     pub threads: Option<usize>,
-    /// Judge everything and write nothing; of a share, only say what it would be.
+    /// Judge everything and write nothing. A share only reports its inputs.
     pub dry_run: bool,
     /// The share that is written, beside the one folder, for a [commit](crate::commit::commit); none for all of it.
     pub share: Option<Share>,

@@ -61,7 +61,7 @@ pub struct Shared {
     pub share: String,
     /// The plan that it goes by.
     pub plan: String,
-    /// Its inputs, of those of the plan.
+    /// How many inputs of the plan it has.
     pub inputs: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -143,7 +143,7 @@ pub fn make<J: Job>(job: J, share: Share, dry_run: bool) -> Result<Outcome<J::Sa
     }
 }
 
-/// Whether what is made beside `output` lies in the folder `input`, or below it. Nothing is below what is not of this machine.
+/// Whether shares beside `output` would lie in the folder `input` or below it. They never lie within a bucket or server.
 pub(crate) fn is_below(output: &Path, input: &Path) -> bool {
     let whole = |path: &Path| fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
     // The first folder that is there: those below it are made.

@@ -47,7 +47,7 @@ impl Counting {
         self.part
     }
 
-    /// Takes in what a thread made of a file; counts here what it left alone.
+    /// Adds the counts that a thread made of a file, and counts the files that it skipped.
     pub(super) fn take(&mut self, looked: Looked, own: &OwnFile) -> Result<()> {
         self.place = own.place;
         match looked {
@@ -95,7 +95,7 @@ impl Counting {
         }
     }
 
-    /// Counts what could not be read, which is no damage.
+    /// Counts a file that could not be read. That is no damage.
     fn unread(&mut self, count: u64, why: String) {
         self.part.stats.unreadable += count;
         self.part.stats.first_unreadable.get_or_insert(why);

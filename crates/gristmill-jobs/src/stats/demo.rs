@@ -89,7 +89,7 @@ impl DemoCounting {
         }
     }
 
-    /// Counts no more actions by themselves than there may be: the smallest, whatever came first.
+    /// Keeps at most as many different actions as are listed: the smallest, in whatever order they came.
     fn bound(&mut self) {
         while self.stats.actions.len() > MOST_ACTIONS {
             self.stats.other_actions += self.stats.actions.pop_last().map_or(0, |(_, steps)| steps);

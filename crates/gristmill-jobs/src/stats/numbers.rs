@@ -36,7 +36,7 @@ pub struct Numbers {
     pub histogram: Vec<ShareBar>,
 }
 
-/// Counts of numbers: a function of the numbers alone, whatever their order, and in whatever parts they were counted.
+/// Counts of numbers. Neither their order nor the parts in which they were counted matter.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct NumberTally {
     /// Numbers are kept to a millionth times 2 to this power: the least that leaves few enough different ones.

@@ -19,7 +19,7 @@ use crate::shares::Whole;
 /// The name of the job in plans.
 pub(crate) const JOB: &str = "stats";
 
-/// Counts a share of what lies at the paths, unless that is done. It calls `progress` for each file.
+/// Counts a share of the files at the paths, unless the share is done. It calls `progress` for each file.
 ///
 /// Errors: as [`super::stats`]; `Config` in `share` where a path cannot be listed, or has nothing; as [`crate::shares::make`].
 pub fn share(

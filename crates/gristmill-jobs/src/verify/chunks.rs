@@ -16,7 +16,7 @@ pub(super) struct Hand {
     chunk: Chunk,
 }
 
-/// Checks what is in a file and a process's own.
+/// Checks the part of a file that this process reads.
 pub(super) fn verify(file: &Opened, place: Place, keep: usize, hands: &Hands<Hand>, found: &mut Verification) {
     let mut hand = hands.take();
     let begins = place.begins();

@@ -38,7 +38,7 @@ pub(crate) const JOB: &str = "verify";
 /// The option with how many faults are listed.
 const MAX_FAULTS: &str = "max_faults";
 
-/// Verifies a share of what lies at the paths, unless that is done.
+/// Verifies a share of the files at the paths, unless the share is done.
 ///
 /// Errors: as [`super::verify`]; `Config` in `share` where a path cannot be listed, has nothing, or has what an interrupted job left,
 /// and for a comparison with sources; as [`crate::shares::make`].
@@ -86,7 +86,7 @@ impl Report for Part {
 }
 
 impl Part {
-    /// Verifies a portion of what lies at the paths.
+    /// Verifies a portion of the files at the paths.
     fn of(inputs: &Inputs, portion: Portion, options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Part> {
         let mut paths = Vec::new();
         for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(portion)) {
@@ -120,7 +120,7 @@ impl Part {
         }
     }
 
-    /// What one process finds, of which at most `max_faults` faults are listed.
+    /// The report of one process. It lists at most `max_faults` faults.
     fn found(self, max_faults: usize) -> Verification {
         let mut report = Verification::default();
         for path in self.paths {

@@ -1,4 +1,4 @@
-//! Reports and marks of shares: the commit of all makes what one process makes, to the byte; and what is refused.
+//! Reports and marks that shares make: the commit writes the bytes of one process; bad calls are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Shares of jobs that write games again, and their commit: the folder and the report of one process, and what is refused.
+//! Shares of jobs that write games again: the commit writes the folder and report of one process; bad calls are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ use crate::lineage::WRITER;
 /// An input that is never cut: a file, or files that make one data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Path below the input, with `/`; of several files whatever tells them from others.
+    /// Path below the input, with `/`. A unit of several files has a name that no other unit has.
     pub name: String,
     /// Its length.
     pub bytes: u64,

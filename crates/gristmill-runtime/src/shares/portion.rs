@@ -19,7 +19,7 @@ pub enum Portion {
 }
 
 impl Portion {
-    /// A share of these inputs.
+    /// One of the inputs of a job.
     pub fn of(units: &[Unit], share: Share) -> Self {
         Portion::Share { share, total: units.iter().map(Unit::weight).sum() }
     }

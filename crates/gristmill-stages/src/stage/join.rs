@@ -26,7 +26,7 @@ pub enum Exhausted {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LaterWeights {
-    /// The first frame that the join gives by them, above 0; it counts those of all lanes.
+    /// The first frame that the join chooses by them, above 0. It counts frames of all lanes.
     pub frame: u64,
     /// Weights parallel to the stage's inputs.
     pub weight: Vec<f64>,

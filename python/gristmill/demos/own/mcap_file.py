@@ -53,7 +53,7 @@ class Topic:
         self.others: dict[str, str] = {}
 
     def add(self, time: int, values: Mapping[str, Any]) -> int:
-        """Takes a message; gives what it holds of memory."""
+        """Takes a message; returns how many bytes of memory it takes."""
         number, size = len(self._times), _BESIDE
         self._times.append(time)
         for name in [*values, *(name for name in self._values if name not in values)]:
@@ -264,7 +264,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]] | None:
 
 
 def _array(value: Any) -> npt.NDArray[Any] | str:
-    """A list as an array, or what it is instead."""
+    """A list as an array; the list itself where NumPy makes no array of it."""
     items = list(value)
     if not items:
         return "an empty list"

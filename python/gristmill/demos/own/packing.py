@@ -147,7 +147,7 @@ def _arrays(demos: ArrayDemos | Selected, folder: Path, progress: Callable[[int,
 
 
 def _by_episode(demos: LeRobotDemos | Selected, folder: Path, progress: Callable[[int, int], object] | None) -> None:
-    """The same of trajectories that are decoded one after another, of which few are in memory at a time; with texts."""
+    """The same for trajectories that are decoded one after another, a few at a time, with their texts."""
     names, size, part = [name for name in demos.layout.names if name], 0, 0
     together: list[Any] = []
     beside: list[dict[str, list[Any]]] = []

@@ -1,4 +1,4 @@
-"""A folder of recorded episodes: files of records, and beside them what they are of. Read as tables, one each."""
+"""A folder of recorded episodes: files of records, with a description beside them. Each file is read as a table."""
 
 from __future__ import annotations
 

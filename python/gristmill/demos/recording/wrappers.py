@@ -38,7 +38,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step, which is taken down."""
+        """Takes one step and records it."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._episode.step(action, observation, reward, terminated, truncated, info)
         return observation, reward, terminated, truncated, info
@@ -48,7 +48,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._to.writer.flush()
 
     def close(self) -> None:
-        """Writes what is left, and closes the environment."""
+        """Writes the episode that is open, and closes the environment."""
         with ExitStack() as all_of:
             for end in (self.env.close, self._to.writer.close, self._episode.end):
                 all_of.callback(end)
@@ -89,9 +89,9 @@ class RecordedVectorEnv(VectorWrapper):
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step everywhere, which is taken down."""
+        """Takes one step in each environment and records it."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        # Each of them is taken down, whatever is wrong with another one.
+        # A fault of one environment does not stop the recording of the others.
         with ExitStack() as all_of:
             for i in reversed(range(self.num_envs)):
                 flags = bool(terminated[i]), bool(truncated[i])
@@ -137,7 +137,7 @@ class RecordedVectorEnv(VectorWrapper):
         self.close()
 
     def close(self, **kwargs: Any) -> None:
-        """Writes what is left, and closes the environments."""
+        """Writes the episodes that are open, and closes the environments."""
         with ExitStack() as all_of:
             all_of.callback(self.env.close, **kwargs)
             all_of.callback(self._to.writer.close)

@@ -61,7 +61,7 @@ fn add(all: &mut StageMetrics, row: &StageMetrics) {
     }
 }
 
-/// A share is not a sum: it is found again from what it is of.
+/// A share is no sum: it is computed again from the two counts.
 fn shares(row: &mut StageMetrics) {
     let count = |name| row.count(name).map_or(0, |count| count.total);
     let decided = count("hanse_cache_hits") + count("hanse_cache_misses");

@@ -29,7 +29,7 @@ pub(in crate::pipeline) enum Cause {
     Core,
     /// Games or rows to mix with: the first scan, the first game, the reservoir.
     Pool,
-    /// New games: the limit of a pool allows no more draws of those that came.
+    /// New games: the pool's limit allows no more draws until some come.
     Arrivals,
 }
 

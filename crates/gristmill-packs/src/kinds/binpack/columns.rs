@@ -44,7 +44,7 @@ struct Facts {
 
 /// What goes into the columns for a chain of at least one position.
 ///
-/// Errors: `OutOfRange` for what is no position.
+/// Errors: `OutOfRange` for a record that is no position.
 pub fn facts(chunk: &Chunk) -> Result<Vec<SqlValue>> {
     let mut facts = Facts { fewest: u32::MAX, ..Facts::default() };
     for frame in 0..chunk.frames {

@@ -90,7 +90,7 @@ impl Codec for Binpack {
         Position::new(record)?.derived(i)
     }
 
-    /// Chains are the same where the same men with the same rights stand in all their positions, whatever is known of these.
+    /// Chains are the same if all their positions have the same men with the same rights. Moves and scores do not count.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
         let content = |game: u64| {
             let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));

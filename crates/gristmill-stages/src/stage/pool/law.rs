@@ -94,7 +94,7 @@ impl Window {
         Ok(Window { most, law: Some(law) })
     }
 
-    /// The part of one of `lanes`, of which `most` is the share.
+    /// The window of one lane of `lanes`, which holds at most `most` chunks.
     #[must_use]
     pub fn part(self, most: u64, lanes: u32) -> Self {
         let lanes = f64::from(lanes);
