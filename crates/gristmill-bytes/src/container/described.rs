@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::packed::{Wanted, check_room};
+use super::packed::{self, Wanted};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
@@ -72,21 +72,7 @@ impl<'a> Described<'a> {
     ///
     /// Errors: `TooLarge`; `Missing` for a frame that does not exist.
     pub fn copy(&self, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
-        let size = self.records.len() / self.frames;
-        let frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { self.frames };
-        out.bytes.reserve_exact(check_room(frames, size, max)?);
-        match wanted {
-            Wanted::All | Wanted::Judged => out.bytes.extend_from_slice(self.records),
-            Wanted::Rows(rows) => {
-                for row in rows {
-                    let record = self.records.chunks_exact(size).nth(*row as usize);
-                    let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.frames));
-                    out.bytes.extend_from_slice(record.ok_or_else(missing)?);
-                }
-            }
-        }
-        out.frames = frames;
-        Ok(())
+        packed::copy(self.records, self.records.len() / self.frames, wanted, max, out)
     }
 
     /// Writes it, to the end of `out`.

@@ -64,6 +64,27 @@ pub fn check_room(frames: usize, size: usize, max: usize) -> Result<usize> {
     })
 }
 
+/// Puts the wanted ones of `records`, each of `size` bytes, into `out`, which is empty; no more than `max` bytes of them.
+///
+/// Errors: `TooLarge`; `Missing` for a frame that does not exist.
+pub fn copy(records: &[u8], size: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
+    let all = records.len() / size.max(1);
+    let frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { all };
+    out.bytes.reserve_exact(check_room(frames, size, max)?);
+    match wanted {
+        Wanted::All | Wanted::Judged => out.bytes.extend_from_slice(records),
+        Wanted::Rows(rows) => {
+            for row in rows {
+                let record = records.chunks_exact(size.max(1)).nth(*row as usize);
+                let missing = || Error::new(Kind::Missing, format!("frame {row} of {all}"));
+                out.bytes.extend_from_slice(record.ok_or_else(missing)?);
+            }
+        }
+    }
+    out.frames = frames;
+    Ok(())
+}
+
 /// A chunk file of one kind of packing. Kept in memory: its index.
 #[derive(Debug)]
 pub struct PackedFile<P> {

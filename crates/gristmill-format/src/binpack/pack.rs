@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gristmill_bytes::container::chunks::Codec;
-use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
-use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, copy};
+use gristmill_bytes::error::Result;
 use gristmill_bytes::source::Chunk;
 
 use super::KIND;
@@ -30,21 +30,12 @@ impl Packing for Chains {
     const CHUNKS: &'static str = "chains of positions";
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
-        // Each record is checked where it is used: few of a chain are, where rows alone are wanted.
+        // Where rows alone are wanted, only these are checked: they are few of a chain.
         agree(if let Wanted::Rows(_) = wanted { bytes.len() / BYTES } else { check_all(bytes)? }, frames)?;
-        let positions = bytes.as_chunks::<BYTES>().0;
-        out.frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };
-        let room = check_room(out.frames, BYTES, max).inspect_err(|_| out.frames = 0)?;
-        out.bytes.reserve_exact(room);
-        match wanted {
-            Wanted::All | Wanted::Judged => out.bytes.extend_from_slice(bytes),
-            Wanted::Rows(rows) => {
-                for row in rows {
-                    let missing = || Error::new(Kind::Missing, format!("frame {row} of {frames}"));
-                    let record = positions.get(*row as usize).ok_or_else(missing)?;
-                    Position::new(record).map_err(|e| e.in_frame(*row as usize))?;
-                    out.bytes.extend_from_slice(record);
-                }
+        copy(bytes, BYTES, wanted, max, out)?;
+        if let Wanted::Rows(rows) = wanted {
+            for (row, record) in rows.iter().zip(out.bytes.as_chunks::<BYTES>().0) {
+                Position::new(record).map_err(|e| e.in_frame(*row as usize))?;
             }
         }
         out.layout = Some(Arc::clone(layout()));

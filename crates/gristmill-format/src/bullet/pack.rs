@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gristmill_bytes::container::chunks::Codec;
-use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
-use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, copy};
+use gristmill_bytes::error::Result;
 use gristmill_bytes::source::Chunk;
 
 use super::KIND;
@@ -31,19 +31,7 @@ impl Packing for Bullet {
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
         agree(check_all(bytes, 0)?, frames)?;
-        let boards = bytes.as_chunks::<BYTES>().0;
-        out.frames = if let Wanted::Rows(rows) = wanted { rows.len() } else { frames };
-        let room = check_room(out.frames, BYTES, max).inspect_err(|_| out.frames = 0)?;
-        out.bytes.reserve_exact(room);
-        match wanted {
-            Wanted::All | Wanted::Judged => out.bytes.extend_from_slice(bytes),
-            Wanted::Rows(rows) => {
-                for row in rows {
-                    let missing = || Error::new(Kind::Missing, format!("frame {row} of {frames}"));
-                    out.bytes.extend_from_slice(boards.get(*row as usize).ok_or_else(missing)?);
-                }
-            }
-        }
+        copy(bytes, BYTES, wanted, max, out)?;
         out.layout = Some(Arc::clone(layout()));
         Ok(())
     }

@@ -17,6 +17,7 @@ use gristmill_runtime::table::Pick;
 
 use super::metadata::Games;
 use super::open::ChunkPack;
+use super::plain;
 use crate::pack_table::Content;
 
 /// How packs have chunks of one kind.
@@ -111,20 +112,37 @@ pub trait Codec: Debug + Send + Sync {
     /// Errors: those of a game that cannot be read.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>>;
 
-    /// Who all games of a pack are, in order, where its database says it.
+    /// Who all games of a pack are, in order; none where its database does not say it.
     ///
     /// Errors: `Format` for the database.
-    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>>;
+    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>> {
+        let _ = games;
+        Ok(None)
+    }
+
+    /// The records of a chunk, which lie back to back in its stored bytes. Checks the whole chunk if `frames` is given, the number of
+    /// frames that the index says.
+    ///
+    /// Errors: `Unsupported` for a kind that unpacks its records, and so has its own `gather` and `encode`; `Corrupt`; those of a
+    /// record.
+    fn records<'a>(&self, pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> Result<&'a [u8]> {
+        let _ = (pack, bytes, frames);
+        Err(Error::new(Kind::Unsupported, format!("chunks of `{}` have to be unpacked", self.name())))
+    }
 
     /// Copies the records of frames of a pack into `out`, which is as long as they are.
     ///
     /// Errors: `Missing` for a number out of range; what reading gives, with the place.
-    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()>;
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
+        plain::gather(pack, rows, out)
+    }
 
     /// Tensors of frames of a pack: one slice of `out` for each, as long as the rows take.
     ///
     /// Errors: as [`Codec::gather`] and the encoder's.
-    fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
+    fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
+        plain::encode(pack, encoder, picks, out)
+    }
 
     /// How its chunks are packed one by one; none where their records alone do not decide it.
     fn packing(&self) -> Option<Packing> {
@@ -172,6 +190,17 @@ pub struct Packing {
     pub pack: fn(&Chunk, &mut Kept, &mut Vec<u8>) -> Result<()>,
     /// A value for each of [`Codec::columns`] and [`Codec::own_columns`], from the records of a chunk.
     pub facts: fn(&Chunk) -> Result<Vec<SqlValue>>,
+}
+
+impl Packing {
+    /// Chunks whose records are stored as they are.
+    pub fn as_it_is(label: &'static str, facts: fn(&Chunk) -> Result<Vec<SqlValue>>) -> Self {
+        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| {
+            out.extend_from_slice(chunk.records());
+            Ok(())
+        };
+        Packing { label, pack, facts }
+    }
 }
 
 /// A column, and how its value follows from the facts of one game.

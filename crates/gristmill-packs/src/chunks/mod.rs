@@ -9,6 +9,7 @@ pub mod codec;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
+pub(crate) mod plain;
 pub mod sums;
 mod table;
 pub mod weigh;

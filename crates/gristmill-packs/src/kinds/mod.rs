@@ -8,7 +8,6 @@ pub mod demo;
 pub mod g2048;
 pub mod katago;
 pub mod packs;
-mod plain;
 pub mod records;
 
 use std::fmt::Debug;

@@ -6,23 +6,21 @@ pub mod columns;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gristmill_format::Result as FormatResult;
 use gristmill_format::binpack::record::{BYTES, DERIVED, at};
 use gristmill_format::binpack::{KIND, Position, PositionEncoder, layout, pack};
 use gristmill_format::container::packed::agree;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, Kept};
-use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::{Encoding, Kind, of_tensors, plain};
+use super::{Encoding, Kind, of_tensors};
 use crate::chunks::codec::{Called, Codec, Packing};
-use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::plain;
 use crate::pack_table::Content;
 
 /// Positions of Stockfish's binpack.
@@ -92,51 +90,23 @@ impl Codec for Binpack {
 
     /// Chains are the same if all their positions have the same men with the same rights. Moves and scores do not count.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
-        let content = |game: u64| {
-            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
-            let (first, frames) = pack.frames(game).ok_or_else(missing)?;
-            let rows: Vec<u64> = (first..first + frames).collect();
-            let mut all = vec![0; rows.len() * BYTES];
-            self.gather(pack, &rows, &mut all)?;
+        plain::contents(pack, games, |_, records| {
             let mut hash = Xxh3::new();
-            all.as_chunks::<BYTES>().0.iter().for_each(|record| hash.update(&record[..at::MOVE]));
-            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(&all) })
-        };
-        games.map(content).collect()
+            records.as_chunks::<BYTES>().0.iter().for_each(|record| hash.update(&record[..at::MOVE]));
+            Ok((hash.digest128(), 0))
+        })
     }
 
     fn packing(&self) -> Option<Packing> {
-        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| {
-            out.extend_from_slice(chunk.records());
-            Ok(())
-        };
-        Some(Packing { label: "positions of Stockfish's binpack", pack, facts: columns::facts })
+        Some(Packing::as_it_is("positions of Stockfish's binpack", columns::facts))
     }
 
-    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
-        Ok(None)
+    /// The records of a chunk: all of it. Their sum was held against the index; a record is checked where it is used, since few of a
+    /// chain are.
+    fn records<'a>(&self, _: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+        if let Some(frames) = frames {
+            agree(bytes.len() / BYTES, frames)?;
+        }
+        Ok(bytes)
     }
-
-    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        plain::gather(pack, rows, out, records)
-    }
-
-    fn encode(
-        &self,
-        pack: &ChunkPack,
-        encoder: &dyn Encoder,
-        picks: &[Pick],
-        out: &mut [&mut [u8]],
-    ) -> FormatResult<()> {
-        plain::encode(pack, encoder, picks, out, records)
-    }
-}
-
-/// The records of a chunk: all of it. Their sum was held against the index; a record is checked where it is used, since few of a
-/// chain are.
-fn records<'a>(_: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
-    if let Some(frames) = frames {
-        agree(bytes.len() / BYTES, frames)?;
-    }
-    Ok(bytes)
 }

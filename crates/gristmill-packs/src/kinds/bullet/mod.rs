@@ -6,23 +6,21 @@ pub mod columns;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gristmill_format::Result as FormatResult;
 use gristmill_format::bullet::board::{BYTES, check_all};
 use gristmill_format::bullet::{Board, BoardEncoder, KIND, layout};
 use gristmill_format::container::packed::agree;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, Kept};
-use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::{Encoding, Kind, of_tensors, plain};
+use super::{Encoding, Kind, of_tensors};
 use crate::chunks::codec::{Called, Codec, Packing};
-use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::plain;
 use crate::pack_table::Content;
 
 /// Boards of bulletformat.
@@ -92,56 +90,27 @@ impl Codec for Bullet {
 
     /// Chunks are the same where the same men stand on the same squares, or left and right are exchanged, whatever is known of them.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
-        let content = |game: u64| {
-            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
-            let (first, frames) = pack.frames(game).ok_or_else(missing)?;
-            let rows: Vec<u64> = (first..first + frames).collect();
-            let mut records = vec![0; rows.len() * BYTES];
-            self.gather(pack, &rows, &mut records)?;
+        plain::contents(pack, games, |_, records| {
             let mut hashes = [Xxh3::new(), Xxh3::new()];
             for record in records.chunks_exact(BYTES) {
                 let board = Board::new(record)?;
                 hashes.iter_mut().zip([false, true]).for_each(|(hash, turned)| hash.update(&board.position(turned)));
             }
             let [plain, turned] = hashes.map(|hash| hash.digest128());
-            let image = u8::from(turned < plain);
-            Ok(Content { game, key: plain.min(turned), image, records: xxh3_128(&records) })
-        };
-        games.map(content).collect()
+            Ok((plain.min(turned), u8::from(turned < plain)))
+        })
     }
 
     fn packing(&self) -> Option<Packing> {
-        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| {
-            out.extend_from_slice(chunk.records());
-            Ok(())
-        };
-        Some(Packing { label: "boards of bulletformat", pack, facts: columns::facts })
+        Some(Packing::as_it_is("boards of bulletformat", columns::facts))
     }
 
-    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
-        Ok(None)
+    /// The records of a chunk: all of it.
+    fn records<'a>(&self, _: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+        if let Some(frames) = frames {
+            check_all(bytes, 0)?;
+            agree(bytes.len() / BYTES, frames)?;
+        }
+        Ok(bytes)
     }
-
-    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        plain::gather(pack, rows, out, records)
-    }
-
-    fn encode(
-        &self,
-        pack: &ChunkPack,
-        encoder: &dyn Encoder,
-        picks: &[Pick],
-        out: &mut [&mut [u8]],
-    ) -> FormatResult<()> {
-        plain::encode(pack, encoder, picks, out, records)
-    }
-}
-
-/// The records of a chunk: all of it.
-fn records<'a>(_: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
-    if let Some(frames) = frames {
-        check_all(bytes, 0)?;
-        agree(bytes.len() / BYTES, frames)?;
-    }
-    Ok(bytes)
 }

@@ -16,15 +16,15 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_runtime::table::FrameTable;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::{Encoding, Held, Kind, of_tensors, plain};
+use super::{Encoding, Held, Kind, of_tensors};
 use crate::chunks::codec::{Called, Codec, Packing};
-use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::plain;
 use crate::pack_table::Content;
 
 /// Training rows of KataGo.
@@ -122,22 +122,13 @@ impl Codec for KataGo {
 
     /// Two chunks are the same if they have the same boards in the same order, whatever their targets are.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
-        let content = |game: u64| {
-            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
-            let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
-            let named = |e: FormatError| file.named(chunk, e);
-            let packed = PackedRows::new(file.game(chunk)?).map_err(named)?;
-            let (form, mut hash) = (packed.form().map_err(named)?, Xxh3::new());
-            for record in packed.records().chunks_exact(form.layout().size()) {
+        plain::contents(pack, games, |bytes, records| {
+            let (form, mut hash) = (PackedRows::new(bytes)?.form()?, Xxh3::new());
+            for record in records.chunks_exact(form.layout().size()) {
                 [PLANES, GLOBALS].iter().for_each(|member| hash.update(form.bytes(member, record)));
             }
-            Ok(Content { game, key: hash.digest128(), image: 0, records: xxh3_128(packed.records()) })
-        };
-        games.map(content).collect()
-    }
-
-    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
-        Ok(None)
+            Ok((hash.digest128(), 0))
+        })
     }
 
     fn packing(&self) -> Option<Packing> {
@@ -145,32 +136,18 @@ impl Codec for KataGo {
         Some(Packing { label: "rows of KataGo", pack, facts: columns::facts })
     }
 
-    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        plain::gather(pack, rows, out, records)
-    }
-
-    fn encode(
-        &self,
-        pack: &ChunkPack,
-        encoder: &dyn Encoder,
-        picks: &[Pick],
-        out: &mut [&mut [u8]],
-    ) -> FormatResult<()> {
-        plain::encode(pack, encoder, picks, out, records)
-    }
-}
-
-/// The records of a chunk.
-fn records<'a>(pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
-    let packed = PackedRows::new(bytes)?;
-    if let Some(frames) = frames {
-        agree(packed.frames(), frames)?;
-        let form = pack.with_tools(|tools| packed.form_of(tools.tool::<Last>()))?;
-        if **form.layout() != *pack.layout() {
-            let detail = format!("rows of {} in a pack of {}", packed.descr(), pack.layout().to_descr());
-            return Err(FormatError::new(Cause::WrongSize, detail));
+    /// The records of a chunk.
+    fn records<'a>(&self, pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> FormatResult<&'a [u8]> {
+        let packed = PackedRows::new(bytes)?;
+        if let Some(frames) = frames {
+            agree(packed.frames(), frames)?;
+            let form = pack.with_tools(|tools| packed.form_of(tools.tool::<Last>()))?;
+            if **form.layout() != *pack.layout() {
+                let detail = format!("rows of {} in a pack of {}", packed.descr(), pack.layout().to_descr());
+                return Err(FormatError::new(Cause::WrongSize, detail));
+            }
+            packed.check(&form)?;
         }
-        packed.check(&form)?;
+        Ok(packed.records())
     }
-    Ok(packed.records())
 }

@@ -7,20 +7,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::container::packed::agree;
-use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::records::KIND;
 use gristmill_format::records::pack::{Last, PackedGame, pack};
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind as Cause, Result};
-use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_runtime::table::FrameTable;
 use gristmill_stages::config::EncoderConfig;
-use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Held, Kind, plain};
+use super::{Held, Kind};
 use crate::chunks::codec::{Called, Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::plain;
 use crate::pack_table::Content;
 
 /// Records of any game.
@@ -95,14 +94,7 @@ impl Codec for Records {
     }
 
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>> {
-        let content = |game: u64| {
-            let missing = || Error::new(Cause::Missing, format!("game {game} of {}", pack.games()));
-            let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
-            let packed = PackedGame::new(file.game(chunk)?).map_err(|e| file.named(chunk, e))?;
-            let schema = packed.parse().map_err(|e| file.named(chunk, e))?;
-            Ok(Content { game, key: schema.key(packed.records()), image: 0, records: xxh3_128(packed.records()) })
-        };
-        games.map(content).collect()
+        plain::contents(pack, games, |bytes, records| Ok((PackedGame::new(bytes)?.parse()?.key(records), 0)))
     }
 
     /// Packing has found out who games are.
@@ -115,25 +107,18 @@ impl Codec for Records {
         Some(Packing { label: "games of records", pack, facts: columns::facts })
     }
 
-    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
-        plain::gather(pack, rows, out, records)
-    }
-
-    fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
-        plain::encode(pack, encoder, picks, out, records)
-    }
-}
-
-/// The records of a game.
-fn records<'a>(pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> Result<&'a [u8]> {
-    let game = PackedGame::new(bytes)?;
-    if let Some(frames) = frames {
-        agree(game.frames(), frames)?;
-        let schema = pack.with_tools(|tools| game.parse_with(tools.tool::<Last>()))?;
-        if **schema.layout() != *pack.layout() {
-            let detail = format!("records of {} in a pack of {}", schema.layout().to_descr(), pack.layout().to_descr());
-            return Err(Error::new(Cause::WrongSize, detail));
+    /// The records of a game.
+    fn records<'a>(&self, pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> Result<&'a [u8]> {
+        let game = PackedGame::new(bytes)?;
+        if let Some(frames) = frames {
+            agree(game.frames(), frames)?;
+            let schema = pack.with_tools(|tools| game.parse_with(tools.tool::<Last>()))?;
+            if **schema.layout() != *pack.layout() {
+                let detail =
+                    format!("records of {} in a pack of {}", schema.layout().to_descr(), pack.layout().to_descr());
+                return Err(Error::new(Cause::WrongSize, detail));
+            }
         }
+        Ok(game.records())
     }
-    Ok(game.records())
 }

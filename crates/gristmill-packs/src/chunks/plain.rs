@@ -1,0 +1,79 @@
+//! Packs whose chunks hold records of one size back to back -> these records by number, tensors of them, who their games are.
+//! The codec says where in a chunk the records lie. Each chunk is checked once, when the first of its records is wanted.
+
+use std::ops::Range;
+
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::{Error, Kind, Result};
+use gristmill_runtime::table::{FrameTable, Pick};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::open::{ChunkPack, File};
+use crate::pack_table::Content;
+
+/// The stored bytes of a chunk, and its records.
+///
+/// Errors: those of `Codec::records`, with file and chunk.
+fn stored<'a>(pack: &ChunkPack, file: &'a File, chunk: usize) -> Result<(&'a [u8], &'a [u8])> {
+    let read = || {
+        let (bytes, known) = file.stored(chunk)?;
+        let frames = (!known).then(|| file.index().frames(chunk) as usize);
+        let records = pack.codec().records(pack, bytes, frames)?;
+        if !known {
+            file.pass(chunk);
+        }
+        Ok((bytes, records))
+    };
+    read().map_err(|e| file.named(chunk, e))
+}
+
+/// A record of a pack, and where it is: file, chunk there, frame.
+///
+/// Errors: `Missing` for a frame that does not exist; those of [`stored`].
+fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
+    let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", pack.len()));
+    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
+    let (_, records) = stored(pack, &pack.files[number], chunk)?;
+    let record = records.chunks_exact(pack.layout().size()).nth(frame as usize).ok_or_else(missing)?;
+    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+}
+
+/// Copies records into `out`, back to back.
+///
+/// Errors: as [`record`].
+pub(super) fn gather(pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
+    for (row, out) in rows.iter().zip(out.chunks_exact_mut(pack.layout().size())) {
+        out.copy_from_slice(record(pack, *row)?.0);
+    }
+    Ok(())
+}
+
+/// Makes tensors of records, without a copy of them.
+///
+/// Errors: as [`record`]; those of `encoder`.
+pub(super) fn encode(pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
+    let row = |pick: &Pick| {
+        let (record, provenance) = record(pack, pick.row)?;
+        Ok(Row { record, provenance, bits: pick.bits, sparse: None })
+    };
+    let rows: Vec<Row<'_>> = picks.iter().map(row).collect::<Result<_>>()?;
+    encoder.encode(&rows, out)
+}
+
+/// Who some games are. `who` gives the key of a game and the image that the key was found in, from its stored bytes and its records.
+///
+/// Errors: `Missing` for a game that does not exist; those of [`stored`] and `who`, with file and chunk.
+pub(crate) fn contents(
+    pack: &ChunkPack,
+    games: Range<u64>,
+    who: impl Fn(&[u8], &[u8]) -> Result<(u128, u8)>,
+) -> Result<Vec<Content>> {
+    let content = |game: u64| {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", pack.games()));
+        let (file, chunk, _) = pack.place(game).ok_or_else(missing)?;
+        let (bytes, records) = stored(pack, file, chunk)?;
+        let (key, image) = who(bytes, records).map_err(|e| file.named(chunk, e))?;
+        Ok(Content { game, key, image, records: xxh3_128(records) })
+    };
+    games.map(content).collect()
+}
