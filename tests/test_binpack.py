@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from feeds import check_resuming
 
 import gristmill as gm
 
@@ -35,15 +36,7 @@ def test_a_folder_is_a_stream_that_resumes(folder: Path) -> None:
     batches = [{name: np.array(array) for name, array in batch.items()} for batch in gm.DataLoader(config)]
     assert set(batches[0]) >= {"stm", "nstm", "score", "result"}
     assert sum(len(batch["score"]) for batch in batches) == 1597
-    loader = gm.DataLoader(config)
-    stream = iter(loader)
-    for _ in range(3):
-        next(stream)
-    state = loader.state_dict()
-    resumed = gm.DataLoader(config)
-    resumed.load_state_dict(state)
-    rest = [np.array(batch["stm"]) for batch in resumed]
-    np.testing.assert_array_equal(np.concatenate(rest), np.concatenate([batch["stm"] for batch in batches[3:]]))
+    check_resuming(config, "stm", [batch["stm"] for batch in batches[3:]])
 
 
 def test_filters_are_a_mark_that_loaders_draw_from(folder: Path, tmp_path: Path) -> None:

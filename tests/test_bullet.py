@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bullet_boards import board, write_boards
+from feeds import check_resuming
 
 import gristmill as gm
 
@@ -35,15 +36,7 @@ def test_a_folder_is_a_stream_that_resumes(folder: Path) -> None:
     for batch in batches:
         for row, score in zip(batch["stm"], batch["score"], strict=True):
             np.testing.assert_array_equal(row, expected(int(score) + 100))
-    loader = gm.DataLoader(config)
-    stream = iter(loader)
-    for _ in range(3):
-        next(stream)
-    state = loader.state_dict()
-    resumed = gm.DataLoader(config)
-    resumed.load_state_dict(state)
-    rest = [np.array(batch["score"]) for batch in resumed]
-    np.testing.assert_array_equal(np.concatenate(rest), np.concatenate([batch["score"] for batch in batches[3:]]))
+    check_resuming(config, "score", [batch["score"] for batch in batches[3:]])
 
 
 def test_a_pack_is_fed_by_its_own_encoder(folder: Path, tmp_path: Path) -> None:

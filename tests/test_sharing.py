@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -229,23 +230,31 @@ def test_plans_that_cannot_be_are_refused_and_end(tmp_path: Path) -> None:
         gm.pack(games, out, share="2/2")
 
 
-def test_a_share_that_is_killed_anywhere_counts_for_nothing(tmp_path: Path) -> None:
-    games, out = tmp_path / "games", tmp_path / "out"
-    gm.generate("chess", games, games=40, seed=2)
-    gm.pack(games, tmp_path / "whole")
-    program = "import sys, gristmill as gm; gm.pack(sys.argv[1], sys.argv[2], share=sys.argv[3], workers=1)"
+def kill_shares(job: Callable[..., Any], games: Path, out: Path, **threads: int) -> None:
+    """Kills a process at each of four shares, makes the shares here, and commits them."""
+    options = ", ".join(f"{name}={value}" for name, value in threads.items())
+    call = f"gm.{job.__name__}(sys.argv[1], sys.argv[2], share=sys.argv[3], {options})"
     draws = random.Random(7)
     for number in range(1, 5):
-        killed = subprocess.Popen([sys.executable, "-c", program, games, out, f"{number}/4"])
+        killed = subprocess.Popen(
+            [sys.executable, "-c", f"import sys, gristmill as gm; {call}", games, out, f"{number}/4"]
+        )
         try:
             killed.wait(timeout=draws.uniform(0.1, 0.6))
         except subprocess.TimeoutExpired:
             killed.kill()
         killed.wait()
-        assert gm.pack(games, out, share=(number, 4)).share is not None
+        assert job(games, out, share=(number, 4)).share is not None
     stand = gm.shares(out)
     assert (stand.done, stand.running, stand.missing, stand.failed) == (4, 0, 0, 0)
     gm.commit(out)
+
+
+def test_a_share_that_is_killed_anywhere_counts_for_nothing(tmp_path: Path) -> None:
+    games, out = tmp_path / "games", tmp_path / "out"
+    gm.generate("chess", games, games=40, seed=2)
+    gm.pack(games, tmp_path / "whole")
+    kill_shares(gm.pack, games, out, workers=1)
     assert _files(out) == _files(tmp_path / "whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 

@@ -1,7 +1,6 @@
 """Shares of rescored, filtered and converted games: the folder of one process, whatever is killed; what has none."""
 
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_sharing import kill_shares
 from viewers import binary
 
 import gristmill as gm
@@ -160,19 +160,7 @@ def test_a_share_of_games_that_is_killed_anywhere_counts_for_nothing(tmp_path: P
     gm.generate("chess", games, games=60, seed=2)
     gm.rescore(games, out)
     out.rename(tmp_path / "whole")
-    program = "import sys, gristmill as gm; gm.rescore(sys.argv[1], sys.argv[2], share=sys.argv[3], threads=1)"
-    draws = random.Random(7)
-    for number in range(1, 5):
-        killed = subprocess.Popen([sys.executable, "-c", program, games, out, f"{number}/4"])
-        try:
-            killed.wait(timeout=draws.uniform(0.1, 0.5))
-        except subprocess.TimeoutExpired:
-            killed.kill()
-        killed.wait()
-        assert gm.rescore(games, out, share=(number, 4)).share is not None
-    stand = gm.shares(out)
-    assert (stand.done, stand.running, stand.missing, stand.failed) == (4, 0, 0, 0)
-    gm.commit(out)
+    kill_shares(gm.rescore, games, out, threads=1)
     assert tree(out) == tree(tmp_path / "whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 

@@ -49,3 +49,15 @@ def plain(batch: Any) -> dict[str, Any]:
 
 def _bytes(array: Any) -> tuple[tuple[int, ...], bytes]:
     return array.shape, (array.astype(np.int64) if array.dtype.kind in "iub" else array).tobytes()
+
+
+def check_resuming(config: gm.DataLoaderConfig, tensor: str, expected: list[np.ndarray[Any, Any]]) -> None:
+    """Takes a state after three batches, and compares a tensor of those that another loader makes from it."""
+    loader = gm.DataLoader(config)
+    stream = iter(loader)
+    for _ in range(3):
+        next(stream)
+    resumed = gm.DataLoader(config)
+    resumed.load_state_dict(loader.state_dict())
+    rest = [np.array(batch[tensor]) for batch in resumed]
+    np.testing.assert_array_equal(np.concatenate(rest), np.concatenate(expected))

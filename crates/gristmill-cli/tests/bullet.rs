@@ -43,6 +43,24 @@ fn a_file_is_inspected_verified_and_counted() {
     assert!(shown.contains("men on the board") && shown.contains("score in centipawns"), "{shown}");
 }
 
+/// Feeds a folder with one thread and with three, and its pack: all have as many frames, and threads change nothing. The pack is whole.
+pub(crate) fn check_feeding(input: &Path, pack: &Path, frames: u64) {
+    let feed = |place: &Path, threads: &str| {
+        let out = tempfile::tempdir().unwrap();
+        let words = ["--epochs", "1", "--batch-size", "128", "--seed", "3", "--threads", threads, "--json"];
+        let fed = run(&[&["feed", text(place), "--out", text(out.path())], &words[..]].concat()).ok().json();
+        assert_eq!(fed["frames"].as_u64(), Some(frames));
+        let mut names: Vec<_> = fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        assert!(names.iter().any(|name| text(name).ends_with("-nstm.npy")), "{names:?}");
+        names.iter().map(|name| fs::read(name).unwrap()).collect::<Vec<_>>()
+    };
+    let one = feed(input, "1");
+    assert!(one == feed(input, "3"), "threads change batches");
+    assert_eq!(feed(pack, "2").iter().map(Vec::len).sum::<usize>(), one.iter().map(Vec::len).sum::<usize>());
+    assert!(run(&["verify", text(pack), "--json"]).ok().json()["ok"] == true);
+}
+
 #[test]
 fn a_folder_is_fed_the_same_as_its_pack_by_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -52,20 +70,7 @@ fn a_folder_is_fed_the_same_as_its_pack_by_any_number_of_threads() {
     fs::write(input.join("b.bullet"), boards(600..900)).unwrap();
     let pack = folder.path().join("pack");
     run(&["pack", "--input", text(&input), "--output", text(&pack)]).ok();
-    let feed = |place: &Path, threads: &str| {
-        let out = tempfile::tempdir().unwrap();
-        let words = ["--epochs", "1", "--batch-size", "128", "--seed", "3", "--threads", threads, "--json"];
-        let fed = run(&[&["feed", text(place), "--out", text(out.path())], &words[..]].concat()).ok().json();
-        assert_eq!(fed["frames"].as_u64(), Some(900));
-        let mut names: Vec<_> = fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        names.sort();
-        assert!(names.iter().any(|name| text(name).ends_with("-nstm.npy")), "{names:?}");
-        names.iter().map(|name| fs::read(name).unwrap()).collect::<Vec<_>>()
-    };
-    let one = feed(&input, "1");
-    assert!(one == feed(&input, "3"), "threads change batches");
-    assert_eq!(feed(&pack, "2").iter().map(Vec::len).sum::<usize>(), one.iter().map(Vec::len).sum::<usize>());
-    assert!(run(&["verify", text(&pack), "--json"]).ok().json()["ok"] == true);
+    check_feeding(&input, &pack, 900);
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub mod detect;
 pub mod g2048;
 pub mod katago;
 pub mod nnue;
+pub mod positions;
 pub mod records;
 
 pub use gristmill_bytes::{Error, Kind, Place, Result, container, encode, error, head, layout, source, weigh};

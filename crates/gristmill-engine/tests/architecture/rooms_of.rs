@@ -20,8 +20,9 @@ pub(crate) const HOUSES: [House; 13] = [
         source: "crates/gristmill-format/src/",
         rooms: &[
             ("nnue", &[]),
-            ("binpack", &["nnue"]),
-            ("bullet", &["nnue"]),
+            ("positions", &["nnue"]),
+            ("binpack", &["positions"]),
+            ("bullet", &["positions"]),
             ("chess", &["nnue"]),
             ("demo", &[]),
             ("g2048", &[]),

@@ -4,9 +4,7 @@
 mod board;
 mod feature;
 mod tensor;
-mod wanted;
 
 pub use board::{Board, Side};
 pub use feature::{FeatureSet, MEN, NONE};
 pub use tensor::{Tensor, Viewer};
-pub use wanted::{Tensors, Wanted};
