@@ -20,9 +20,9 @@ pub(in crate::pipeline) struct First {
     pub(in crate::pipeline) passed: u64,
     /// Sources of the window with their chunks in this lane, newest first.
     pub(in crate::pipeline) kept: Vec<(u64, Arc<Source>, Vec<u32>)>,
-    /// Sources with their chunks in all lanes, for the anchor.
+    /// Keys of sources with their chunks in all lanes, for the anchor. Indexes of containers that only count are let go.
     counts: bool,
-    pub(in crate::pipeline) counted: Vec<(Arc<Source>, u64)>,
+    pub(in crate::pipeline) counted: Vec<(String, u64)>,
 }
 
 impl First {
@@ -50,7 +50,7 @@ impl First {
             return;
         }
         if self.counts && all > 0 {
-            self.counted.push((Arc::clone(source), all));
+            self.counted.push((source.key.clone(), all));
         }
         if !chunks.is_empty() && !self.holds_most() {
             self.kept.push((id, Arc::clone(source), chunks.clone()));

@@ -222,10 +222,10 @@ impl Drawer {
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
         let mut drawer = Drawer::new(plan, root);
-        for (source, chunks) in first.counted.into_iter().rev() {
+        for (key, chunks) in first.counted.into_iter().rev() {
             if let Some(mut anchor) = anchors.of(&plan.stage) {
-                let after = plan.key_order.compare(&source.key, &anchor.key).is_gt();
-                anchor.found(&source.key, chunks, after);
+                let after = plan.key_order.compare(&key, &anchor.key).is_gt();
+                anchor.found(&key, chunks, after);
             }
         }
         let mut list = Vec::new();
