@@ -151,7 +151,7 @@ tables: .venv/ready
 	$(BIN)/python scripts/fetch_tables.py .venv/syzygy || echo "skipped: no tables, tests of them are skipped"
 
 bench: tables
-	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine -p gristmill-jobs --benches
+	$(CARGO) bench --locked -p gristmill-demo -p gristmill-format -p gristmill-engine -p gristmill-jobs --benches
 	bash scripts/syzygy.sh speed
 	bash scripts/stockfish.sh speed
 	bash scripts/bench.sh

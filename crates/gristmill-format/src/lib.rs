@@ -7,7 +7,6 @@
 pub mod binpack;
 pub mod bullet;
 pub mod chess;
-pub mod demo;
 pub mod detect;
 pub mod g2048;
 pub mod katago;
@@ -16,3 +15,4 @@ pub mod positions;
 pub mod records;
 
 pub use gristmill_bytes::{Error, Kind, Place, Result, container, encode, error, head, layout, source, weigh};
+pub use gristmill_demo as demo;

@@ -12,7 +12,7 @@ use gristmill_engine::store::files::{is_file, is_folder};
 use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::{self, Store};
 use gristmill_format::chess::pgn::source::PgnFile;
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::katago::shard::{MAX_BYTES, Shard};
 use gristmill_format::source::{ChunkSource, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::pack::PACKED;
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip;
 use gristmill_format::error::plain;
 use gristmill_jobs::inspect::{self, Inspection, StripOptions, Which};

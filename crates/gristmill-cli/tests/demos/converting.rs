@@ -164,6 +164,6 @@ fn shards_become_arrays_that_need_no_pickle_but_infos() {
     assert_eq!((&done["from"], &done["trajectories"]), (&"demo.dictionary".into(), &2.into()));
     let (one, two) = (read(&from), read(&back));
     assert_eq!(trajectories(&two), trajectories(&one));
-    let infos = |file: &gristmill_format::demo::source::DemoFile| file.trajectories().extras()["infos"].clone();
+    let infos = |file: &gristmill_format::demo::form::DemoFile| file.trajectories().extras()["infos"].clone();
     assert_eq!((infos(&two), &two.meta().unwrap().action_space), (infos(&one), &one.meta().unwrap().action_space));
 }

@@ -7,10 +7,10 @@ use gristmill_engine::demos::open_demos;
 use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::container::pickle::PickleWriter;
 use gristmill_format::container::zstd;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::pickled::{json_pickle, made_with};
 use gristmill_format::demo::shard::{Members, ShardWriter, metadata};
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::space::Space;
 use gristmill_format::layout::{DType, Order, Scalar};
 

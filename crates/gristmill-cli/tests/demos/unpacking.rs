@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_engine::demos::{DemosOptions, open, open_demos};
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::form::ReadOptions;
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::value::Extra;
 
 use crate::command::{run, text};

@@ -108,6 +108,7 @@ fn pages_and_tests_that_are_named_exist() {
                     own,
                     "crates/gristmill-engine",
                     "crates/gristmill-bytes",
+                    "crates/gristmill-demo",
                     "crates/gristmill-format",
                     "crates/gristmill-generate",
                     "crates/gristmill-packs",

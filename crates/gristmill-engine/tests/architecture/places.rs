@@ -12,7 +12,18 @@ struct Place {
     advice: &'static str,
 }
 
-const PLACES: [Place; 7] = [
+/// A crate of bytes in, bytes out.
+const fn pure(under: &'static str) -> Place {
+    Place {
+        law: "Containers and formats are pure: no files, sockets, threads, environment or processes.",
+        under,
+        words: &["std::fs", "std::net", "std::thread", "std::env", "std::process", "std::time", "fs::", "File::open"],
+        allowed: &[],
+        advice: "take bytes, `Read` or `ReadAt`; the engine's stores open things",
+    }
+}
+
+const PLACES: [Place; 9] = [
     Place {
         law: "Threads are started in one file.",
         under: "crates/",
@@ -81,13 +92,9 @@ const PLACES: [Place; 7] = [
         ],
         advice: "return data; the command line's report turns it into text, `top/draw.rs` into cells",
     },
-    Place {
-        law: "Formats are pure: no files, sockets, threads, environment or processes.",
-        under: "crates/gristmill-format/",
-        words: &["std::fs", "std::net", "std::thread", "std::env", "std::process", "std::time", "fs::", "File::open"],
-        allowed: &[],
-        advice: "take bytes, `Read` or `ReadAt`; the engine's stores open things",
-    },
+    pure("crates/gristmill-bytes/"),
+    pure("crates/gristmill-demo/"),
+    pure("crates/gristmill-format/"),
     Place {
         law: "`unsafe` lives in named files.",
         under: "",

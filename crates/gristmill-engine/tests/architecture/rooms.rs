@@ -19,9 +19,10 @@ const TESTS_KNOW: [(&str, &str); 7] = [
 ];
 
 /// Each room and the rooms it may know.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("crates/gristmill-bytes", &[]),
-    ("crates/gristmill-format", &["gristmill-bytes"]),
+    ("crates/gristmill-demo", &["gristmill-bytes"]),
+    ("crates/gristmill-format", &["gristmill-bytes", "gristmill-demo"]),
     ("crates/gristmill-runtime", &["gristmill-format"]),
     ("crates/gristmill-generate", &["gristmill-format", "gristmill-runtime"]),
     ("crates/gristmill-stages", &["gristmill-format", "gristmill-runtime"]),

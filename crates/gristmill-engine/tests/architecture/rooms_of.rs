@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 13] = [
+pub(crate) const HOUSES: [House; 14] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -17,6 +17,26 @@ pub(crate) const HOUSES: [House; 13] = [
         ],
     },
     House {
+        source: "crates/gristmill-demo/src/",
+        rooms: &[
+            ("budget", &[]),
+            ("frames", &[]),
+            ("json", &[]),
+            ("names", &[]),
+            ("strip", &[]),
+            ("value", &[]),
+            ("picture", &["strip", "value"]),
+            ("space", &["budget", "value"]),
+            ("trajectory", &["names", "value"]),
+            ("encode", &["trajectory"]),
+            ("shard", &["budget", "json", "names", "picture", "space", "trajectory", "value"]),
+            ("pickled", &["shard", "space", "value"]),
+            ("native", &["budget", "frames", "names", "shard", "trajectory", "value"]),
+            ("pack", &["budget", "trajectory", "value"]),
+            ("form", &["budget", "frames", "names", "native", "pack", "shard", "trajectory"]),
+        ],
+    },
+    House {
         source: "crates/gristmill-format/src/",
         rooms: &[
             ("nnue", &[]),
@@ -24,11 +44,10 @@ pub(crate) const HOUSES: [House; 13] = [
             ("binpack", &["positions"]),
             ("bullet", &["positions"]),
             ("chess", &["nnue"]),
-            ("demo", &[]),
             ("g2048", &[]),
             ("katago", &[]),
             ("records", &[]),
-            ("detect", &["binpack", "bullet", "chess", "demo", "g2048", "katago", "records"]),
+            ("detect", &["binpack", "bullet", "chess", "g2048", "katago", "records"]),
         ],
     },
     House {

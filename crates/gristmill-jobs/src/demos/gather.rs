@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::demos::{Packed, open_demos};
 use gristmill_engine::error::{Error, Result};
+use gristmill_format::demo::budget::MAX_BYTES;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::shard::ShardMeta;
-use gristmill_format::demo::source::{DemoFile, MAX_BYTES};
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::{DType, Layout, Scalar};

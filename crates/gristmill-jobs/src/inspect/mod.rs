@@ -21,7 +21,7 @@ use gristmill_engine::store::Residence;
 use gristmill_engine::store::files::{is_file, is_folder, stat};
 use gristmill_engine::store::place::resolved;
 use gristmill_engine::table::FrameTable;
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::publish::{Found, Staging, sync_folder, write_whole};
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::picture::png;
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip::{BORDER, Colors, Picture, Stack, evenly_spaced, strip};
 use gristmill_format::layout::{DType, Field};
 use gristmill_format::source::ChunkSource;

@@ -7,7 +7,7 @@ use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource};
 
 use super::g2048::LogTally;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::layout::{DType, Field, Scalar};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::shard::ShardMeta;
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::{Field, Layout};

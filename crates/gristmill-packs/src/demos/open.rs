@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use gristmill_format::demo::budget::MAX_BYTES;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::form::{
     EXTENSIONS, ReadOptions, is_tar, or_games, read, read_pickle, refuse_nothing, refuse_packing,
 };
 use gristmill_format::demo::shard::{Packing, Shard, ShardMeta, room, shard_head, stream, unpack, unpack_into};
-use gristmill_format::demo::source::{DemoFile, MAX_BYTES};
 use gristmill_format::demo::trajectory::Tape;
 use gristmill_format::detect::{Format, HEAD, detect_alone};
 use gristmill_format::source::{Span, read_span};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_format::demo::budget::MAX_BYTES;
 use gristmill_format::demo::shard::ShardMeta;
-use gristmill_format::demo::source::MAX_BYTES;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};

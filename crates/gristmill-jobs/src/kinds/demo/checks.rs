@@ -1,7 +1,7 @@
 //! A file of demonstrations -> what is wrong with its trajectories: fields, order, ends, spaces, values.
 //! What cannot be read at all was found when the file was opened.
 
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::space::Space;
 use gristmill_format::demo::trajectory::Trajectories;
 use gristmill_format::demo::value::Extra;

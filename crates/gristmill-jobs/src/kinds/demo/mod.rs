@@ -6,7 +6,7 @@ mod signs;
 use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::demo::KIND;
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::layout::Layout;
 
 use crate::work::drawn::demo;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::pack::{About, Trajectory, content, pack};
-use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::{DType, Field, Scalar};

@@ -1,9 +1,9 @@
 //! A trajectory -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
 //! Reads rewards and the file's own metadata; a value that is unknown is NULL.
 
+use gristmill_format::demo::budget::MAX_BYTES;
 use gristmill_format::demo::pack::About;
 use gristmill_format::demo::shard::ShardMeta;
-use gristmill_format::demo::source::MAX_BYTES;
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::layout::{DType, Field};
 use gristmill_runtime::sql::SqlValue;
