@@ -2,10 +2,12 @@
 //! out is compared, to the byte, with what the pages say must come. A failure is replayed and shrunk by its number alone.
 
 pub mod boards;
+pub mod case;
 pub mod chooser;
 pub mod coverage;
 pub mod disk;
 pub mod oracle;
+pub mod rows;
 pub mod run;
 pub mod scenario;
 pub mod shrink;

@@ -1,13 +1,13 @@
-//! `make sim`: runs worlds, kept seeds first, prints failures and one line of JSON at the end. Judges nothing by itself.
+//! `make sim`: runs worlds, of streams and of rows by turns, kept seeds first, prints failures and one line of JSON at the end. Judges nothing by itself.
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use gristmill_sim::case::Case;
 use gristmill_sim::coverage::Coverage;
-use gristmill_sim::run::run;
-use gristmill_sim::scenario::Scenario;
 use gristmill_sim::shrink::shrink;
+use gristmill_sim::{rows, scenario};
 
 /// Seeds that failed once: they run first.
 const KEPT: &str = include_str!("../seeds.txt");
@@ -25,6 +25,36 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.trim().parse().ok()
 }
 
+/// What all runs came to.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    failures: u64,
+    batches: u64,
+    unsignalled: u64,
+    coverage: Coverage,
+}
+
+impl Sum {
+    /// Runs a case, and says and shrinks what failed, unless one failure is enough. Whether it went well.
+    fn add<C: Case>(&mut self, (case, seed): (&C, u64), out: &mut impl Write, first_failure: bool) -> bool {
+        let outcome = case.run();
+        self.coverage.merge(&outcome.coverage);
+        self.batches += outcome.batches;
+        self.runs += 1;
+        self.unsignalled += outcome.unsignalled;
+        let Some(failure) = &outcome.failure else { return true };
+        self.failures += 1;
+        _ = writeln!(out, "seed {seed}: {failure}");
+        if !first_failure {
+            let (small, outcome) = shrink(case, TRIES);
+            _ = writeln!(out, "  replay: make sim SEED={seed}\n  smallest: {}", outcome.failure.unwrap_or_default());
+            _ = writeln!(out, "  {small:?}");
+        }
+        false
+    }
+}
+
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
     let kept = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse::<u64>().ok());
@@ -32,42 +62,31 @@ fn main() -> ExitCode {
     let (seed, runs) = (number("SEED"), number("RUNS"));
     let seeds: Vec<u64> = match (seed, runs) {
         (Some(seed), None) => vec![seed],
-        (seed, runs) => kept.chain((seed.unwrap_or(0)..).take(runs.unwrap_or(2000) as usize)).collect(),
+        (seed, runs) => kept.chain((seed.unwrap_or(0)..).take(runs.unwrap_or(2000).div_ceil(2) as usize)).collect(),
     };
     let first_failure = number("FIRST_FAILURE").is_some();
-    let (mut failures, mut coverage, mut batches, mut done, mut unsignalled) = (0, Coverage::default(), 0, 0u64, 0);
+    let mut sum = Sum::default();
     let before = processor();
     for seed in &seeds {
-        let scenario = Scenario::new(*seed);
-        let outcome = run(&scenario);
-        coverage.merge(&outcome.coverage);
-        batches += outcome.batches;
-        done += 1;
-        unsignalled += outcome.unsignalled;
-        if let Some(failure) = &outcome.failure {
-            failures += 1;
-            _ = writeln!(out, "seed {seed}: {failure}");
-            if first_failure {
-                break;
-            }
-            let (small, outcome) = shrink(&scenario, TRIES);
-            _ = writeln!(out, "  replay: make sim SEED={seed}\n  smallest: {}", outcome.failure.unwrap_or_default());
-            _ = writeln!(out, "  {small:?}");
+        let stream = sum.add((&scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
+        let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
+        if first_failure && !(stream && rows) {
+            break;
         }
     }
     let seconds = (processor() - before).as_secs_f64().max(1e-6);
-    let (met, of) = coverage.pairs();
+    let (met, of) = sum.coverage.pairs();
     let line = serde_json::json!({
-        "runs": done,
-        "failures": failures,
-        "runs_per_cpu_second": (done as f64 / seconds * 10.0).round() / 10.0,
+        "runs": sum.runs,
+        "failures": sum.failures,
+        "runs_per_cpu_second": (sum.runs as f64 / seconds * 10.0).round() / 10.0,
         "seed": seeds.last(),
-        "batches": batches,
-        "unsignalled": unsignalled,
+        "batches": sum.batches,
+        "unsignalled": sum.unsignalled,
         "pairs": met,
         "pairs_of": of,
-        "unmet": coverage.unmet(),
+        "unmet": sum.coverage.unmet(),
     });
     _ = writeln!(out, "{line}");
-    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if sum.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,6 +1,8 @@
 //! Which row stands where in each batch, and what is in it: by docs/format/order.md, lanes.md, journal.md and bulletformat.md
 //! alone. Sequential, slow and obvious; nothing here calls gristmill, and what no page says is a fault of the pages.
 
+pub mod rows;
+
 use std::collections::VecDeque;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

@@ -4,7 +4,6 @@
 mod journal;
 mod ledger;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use gristmill_engine::pipeline::StageMetrics;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 
 use crate::boards;
+use crate::case::{Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, Stage};
 use crate::disk::Disk;
@@ -19,26 +19,8 @@ use crate::oracle::{self, Board, File};
 use crate::scenario::{Deed, EVENTFUL, Given, Scenario};
 use crate::world::World;
 
-/// Steps within which a batch comes once nothing is wrong any more.
-const PATIENCE: u64 = 20_000;
-
 /// Steps within which all that runs in rounds ends after a stop.
 const STOPPED: u64 = 2_000;
-
-/// What a run came to.
-#[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// What went wrong.
-    pub failure: Option<String>,
-    /// Which faults met which states.
-    pub coverage: Coverage,
-    /// Steps that were made.
-    pub steps: u64,
-    /// Batches that were compared.
-    pub batches: u64,
-    /// Tasks that were found only because a thread woke by itself while the consumer waited.
-    pub unsignalled: u64,
-}
 
 /// A batch as bytes: number, rows, columns.
 struct Got {
@@ -89,7 +71,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let folder = needs.then(folder).transpose();
     let folder = match folder {
         Ok(folder) => folder,
-        Err(e) => return Outcome { failure: Some(format!("no folder for the journal: {e}")), ..Outcome::default() },
+        Err(e) => return Outcome::failed(format!("no folder for the journal: {e}")),
     };
     let mut crashes = scenario.crashes.clone();
     crashes.sort_unstable();
@@ -121,11 +103,6 @@ pub fn run(scenario: &Scenario) -> Outcome {
         batches: run.compared,
         unsignalled: run.unsignalled,
     }
-}
-
-fn folder() -> std::io::Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
 }
 
 fn bytes(file: &Given) -> Vec<u8> {
@@ -373,12 +350,7 @@ impl Run<'_> {
             return Err(format!("threads hang where there are none: {hung:?}"));
         }
         // What the end of this process wrote, a crashed one did not.
-        for (path, mut bytes) in copies.into_iter().flatten() {
-            let last = bytes.split_inclusive(|byte| *byte == b'\n').next_back().unwrap_or_default();
-            let torn = last[..self.scenario.torn.min(last.len().saturating_sub(1))].to_vec();
-            bytes.extend(torn);
-            std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
-        }
+        revert(copies.unwrap_or_default(), self.scenario.torn).map_err(|e| e.to_string())?;
         for _ in 0..STOPPED {
             if world.is_quiet() {
                 return Ok(());
@@ -459,10 +431,4 @@ fn said(loader: &DataLoader, before: &Coverage, after: &Coverage) -> Found<()> {
         return Err(format!("files could not be read ({fault:?}), and nothing says so"));
     }
     Ok(())
-}
-
-/// The files in a folder, as they are.
-fn written(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.path(), std::fs::read(entry.path()).ok()?))).collect()
 }

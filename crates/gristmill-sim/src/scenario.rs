@@ -6,7 +6,9 @@ use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, Windo
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
+use crate::case::{Case, Outcome};
 use crate::chooser::Chooser;
+use crate::run::run;
 
 /// A file that is there, or comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,5 +216,40 @@ impl Scenario {
         config.io_threads = Some(self.threads.1);
         config.ledger = beside("ledger", self.ledger);
         Ok(config)
+    }
+}
+
+impl Case for Scenario {
+    fn run(&self) -> Outcome {
+        run(self)
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut push = |change: &dyn Fn(&mut Scenario)| {
+            let mut other = self.clone();
+            change(&mut other);
+            if other != *self {
+                found.push(other);
+            }
+        };
+        push(&|s| s.deeds.clear());
+        push(&|s| s.crashes.clear());
+        push(&|s| s.stop_at = None);
+        push(&|s| s.stale_state = false);
+        push(&|s| s.ledger = false);
+        push(&|s| s.begins_again = false);
+        push(&|s| s.torn = 0);
+        (0..self.deeds.len()).for_each(|i| push(&|s| _ = s.deeds.remove(i)));
+        (0..self.crashes.len()).for_each(|i| push(&|s| _ = s.crashes.remove(i)));
+        (1..self.files.len()).for_each(|i| push(&|s| _ = s.files.remove(i)));
+        (0..self.files.len()).for_each(|i| push(&|s| s.files[i].boards = s.files[i].boards.div_ceil(2)));
+        (0..self.files.len()).for_each(|i| push(&|s| s.files[i].damage = None));
+        push(&|s| s.batches = s.batches.div_ceil(2));
+        push(&|s| s.reservoir /= 2);
+        push(&|s| s.epochs = 1);
+        push(&|s| s.lanes = 1);
+        push(&|s| s.threads = (1, 1));
+        found
     }
 }

@@ -1,7 +1,9 @@
 //! Some worlds of the simulated mill, in the ordinary suite; more by `make sim` and `make soak`.
 #![allow(clippy::print_stdout, reason = "it says how many worlds it ran")]
 
-use gristmill_sim::coverage::Coverage;
+use gristmill_sim::case::Case;
+use gristmill_sim::coverage::{Coverage, Fault};
+use gristmill_sim::rows;
 use gristmill_sim::run::run;
 use gristmill_sim::scenario::Scenario;
 
@@ -25,6 +27,19 @@ fn batches_are_what_the_pages_say_whatever_fails() {
     let (met, of) = coverage.pairs();
     println!("{WORLDS} worlds, {batches} batches compared, {met} of {of} pairs of fault and state met");
     assert!(batches > WORLDS, "worlds that give batches");
+}
+
+#[test]
+fn rows_are_where_the_pages_say_for_every_rank_of_every_start() {
+    let (mut batches, mut coverage) = (0, Coverage::default());
+    for seed in kept().chain(0..3 * WORLDS) {
+        let outcome = rows::scenario::Scenario::new(seed).run();
+        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
+        coverage.merge(&outcome.coverage);
+        batches += outcome.batches;
+    }
+    println!("{batches} batches compared");
+    assert!(batches > 3 * WORLDS && coverage.of(Fault::Broken) > 0 && coverage.of(Fault::Crashed) > 0);
 }
 
 /// A process crashes while it writes a line of the journal and of the ledger: wherever that line is torn, the next process

@@ -13,7 +13,7 @@ use std::time::Duration;
 use gristmill_packs::demos::pairs::Pairs;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::metrics::Rates;
-use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
+use gristmill_runtime::runtime::scheduler::{Crew, Lane, Scheduler, Tasks};
 use gristmill_runtime::runtime::seed::fresh_root;
 use gristmill_runtime::sink::http::Pages;
 use gristmill_runtime::table::{IndexInput, Pick};
@@ -60,6 +60,7 @@ pub struct IndexLoader {
     running: OnceLock<Running>,
     certified: Certified,
     control: Mutex<Control>,
+    crew: Option<Arc<dyn Crew>>,
 }
 
 #[derive(Default)]
@@ -149,10 +150,18 @@ impl IndexLoader {
             running: OnceLock::new(),
             certified: Certified::default(),
             control: Mutex::default(),
+            crew: None,
             config,
             input,
             assembly: Arc::new(assembly),
         })
+    }
+
+    /// The same loader, with a crew that does all its work and says what time it is.
+    #[must_use]
+    pub fn within(mut self, crew: Arc<dyn Crew>) -> Self {
+        self.crew = Some(crew);
+        self
     }
 
     /// The config, with the seed that is used once it has started.
@@ -248,7 +257,7 @@ impl IndexLoader {
         let (by, first) = (control.by.unwrap_or(By::Start), control.first);
         let begin = || begin(&self.config, &self.input, (self.root(), &plan), (by, first));
         let book = ledger.map(|path| Book::open(path, begin()?)).transpose()?;
-        let scheduler = Scheduler::new();
+        let scheduler = Scheduler::of(self.crew.clone());
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
         let shared = Shared {
