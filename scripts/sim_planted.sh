@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Plants each fault of crates/gristmill-sim/planted, one after the other, and asks the simulation for it. Prints a line for each and
-# one line of JSON. The files that a fault changes must have no changes of their own; they are as they were at the end.
+# one line of JSON. The files that a fault changes must have no changes of their own; they are as they were at the end. Patches that are
+# named take the place of all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -8,7 +9,8 @@ RUNS=${PLANTED_RUNS:-2000}
 planted=0 found=0 unfound=()
 undo() { [ -z "${now:-}" ] || git apply -R "$now"; now=; }
 trap undo EXIT
-for patch in crates/gristmill-sim/planted/*.patch; do
+(($#)) || set -- crates/gristmill-sim/planted/*.patch
+for patch in "$@"; do
   git apply "$patch"
   now=$patch
   name=$(basename "$patch" .patch)

@@ -189,6 +189,9 @@ impl Run<'_> {
                         stall = chooser.below(start.stall);
                     }
                     waiting += 1;
+                    if start.ahead > 0 && came.states.last() != Some(&state()?) {
+                        return Err("a batch counts before it is used".to_owned());
+                    }
                     if waiting > start.ahead {
                         if start.ahead > 0 {
                             loader.count().map_err(|e| format!("a batch does not count: {e}"))?;

@@ -192,6 +192,10 @@ impl Crew for World {
         inner.rounds.push((now, Some(rounds)));
     }
 
+    fn works(&self) {
+        self.meanwhile();
+    }
+
     fn now(&self) -> Duration {
         self.lock().now
     }

@@ -41,6 +41,9 @@ pub trait Crew: Send + Sync + Debug {
     /// Time since some beginning; never goes back.
     fn now(&self) -> Duration;
 
+    /// The thread that calls holds no lock and works for a while: others may run meanwhile.
+    fn works(&self) {}
+
     /// What the thread that calls got of the cores: here every thread has one of its own.
     fn spent(&self) -> Spent {
         Spent::default()
@@ -58,6 +61,13 @@ impl Time {
     /// Time since some beginning.
     pub fn now(&self) -> Duration {
         self.crew.as_ref().map_or_else(|| self.began.elapsed(), |crew| crew.now())
+    }
+
+    /// Says to a crew that the calling thread holds no lock and works for a while; with threads of this machine that needs no word.
+    pub fn works(&self) {
+        if let Some(crew) = &self.crew {
+            crew.works();
+        }
     }
 
     /// What the calling thread got of the cores so far.

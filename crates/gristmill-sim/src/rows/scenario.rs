@@ -91,7 +91,8 @@ impl Scenario {
         let far = c.once_in(3);
         let start = |c: &mut Chooser| Start {
             ranks: c.of(&[1, 2, 3, 4, 6].into_iter().filter(|n| batch % n == 0).collect::<Vec<u64>>()),
-            batches: c.within(1, 12),
+            // A reader that is elsewhere fetches 64 batches ahead.
+            batches: if c.once_in(8) { c.within(60, 120) } else { c.within(1, 12) },
             lost: if c.once_in(3) { c.below(4) } else { 0 },
             ahead: if c.once_in(3) { c.within(1, 4) } else { 0 },
             ends: c.of(&[Ends::Stop, Ends::Crash]),
@@ -114,7 +115,7 @@ impl Scenario {
             skips: Vec::new(),
             seek: 0,
             starts,
-            ledger: c.once_in(12),
+            ledger: c.once_in(if batch == 600 { 4 } else { 12 }),
         };
         let batches = made.oracle().batches();
         if c.once_in(4) && batches > 2 {

@@ -18,6 +18,7 @@ use crate::pipeline::plan::ChainPlan;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
+        self.shared.time.works();
         let copied = match &fill.block.conform {
             Some(conform) => self.totals.filling.during(|| self.copy(&fill.block.chunk, conform, &fill.rows)),
             None => {
@@ -52,6 +53,7 @@ impl Chain {
     }
 
     pub(super) fn encode_one(&self, piece: Piece) {
+        self.shared.time.works();
         let Piece { batch, first, rows, sheet, .. } = piece;
         let slots: Vec<u32> = rows.iter().map(|(slot, _)| *slot).collect();
         let encoder = &*self.plan.encoder;
@@ -73,6 +75,7 @@ impl Chain {
             })
         });
         drop(sheet);
+        self.shared.time.works();
         let mut digests = Digests::default();
         if self.shared.book.is_some() {
             for (_, from) in &rows {

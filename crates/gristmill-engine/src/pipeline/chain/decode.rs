@@ -73,6 +73,7 @@ impl Chain {
         branch.decoding += 1;
         self.further(&inner);
         drop(inner);
+        self.shared.time.works();
         let mut spare = None;
         let (phase, contents, bytes) = match phase {
             Phase::Read(source, bytes) if taken => {
