@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Overflow};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
-use gristmill_engine::{Batch, DataLoader, Error};
+use gristmill_engine::{Batch, DataLoader, Error, Next};
 use gristmill_generate::ChessOptions;
 
 use super::games::{changed, config, generate, ids, next, options, preset, single, with_cache, without_checksum};
@@ -215,6 +215,26 @@ fn an_empty_lane_is_named() {
             Err(Error::Stage { message, .. }) => assert!(message.contains("of 48 has no chunk to draw"), "{message}"),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// A rank that has one empty lane alone must not wait while the others train.
+#[test]
+fn a_rank_of_empty_lanes_says_what_all_lanes_in_one_process_say() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 1));
+    for watch in [false, true] {
+        let options = Lc0Preset { watch: Some(watch), pool: 100, reservoir: Some(100), ..preset(folder.path()) };
+        let refused = (0..4).filter(|rank| {
+            let ranks = DataLoaderConfig { lanes: Some(4), rank: Some(*rank), world_size: Some(4), ..config(&options) };
+            let next = DataLoader::new(ranks).unwrap().next("", Some(Duration::from_secs(20)));
+            match next {
+                Err(Error::Stage { message, .. }) => message.contains("of 4 has no chunk to draw"),
+                Ok(Next::Pending) => panic!("rank {rank} waits"),
+                _ => false,
+            }
+        });
+        assert_eq!(refused.count(), 3, "one game is in one lane");
     }
 }
 

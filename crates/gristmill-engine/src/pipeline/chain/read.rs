@@ -179,8 +179,8 @@ impl Chain {
         let files = roster.first_files();
         let Shared { root, anchors, stop, outages, .. } = &self.shared;
         let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip, outages)));
-        let (drawers, gone) = match first {
-            Ok(Begun::Whole(drawers, gone)) => (drawers, gone),
+        let (drawers, gone, found) = match first {
+            Ok(Begun::Whole(drawers, gone, found)) => (drawers, gone, found),
             Ok(Begun::Lacks(id)) => {
                 for branch in self.lock().branches.iter_mut().skip(input).step_by(inputs) {
                     (branch.starting, branch.lacking) = (false, Some(id));
@@ -196,7 +196,6 @@ impl Chain {
                 return self.fail(&mut self.lock(), e);
             }
         }
-        let found = drawers.iter().any(|drawer| drawer.live() > 0);
         let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
         let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));
         let mut inner = self.lock();

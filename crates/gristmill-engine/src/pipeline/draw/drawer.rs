@@ -136,8 +136,8 @@ impl DrawerState {
 /// What came of a first admission.
 #[derive(Debug)]
 pub(in crate::pipeline) enum Begun {
-    /// A drawer for each lane, and the ids of files that are gone.
-    Whole(Vec<Drawer>, Vec<u64>),
+    /// A drawer for each lane, the ids of files that are gone, and whether any lane of any rank has a chunk.
+    Whole(Vec<Drawer>, Vec<u64>, bool),
     /// A file cannot be read now that belongs to it: it is to be made again.
     Lacks(u64),
 }
@@ -167,13 +167,13 @@ impl Drawer {
         anchors: &Anchors,
         (stop, skip, outages): (&AtomicBool, bool, &Outages),
     ) -> Result<Begun> {
-        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new())) };
+        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new(), false)) };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (gristmill_runtime::key::of_name(&file.name), &file.name));
         }
         let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
-        let (mut gone, mut missed) = (Vec::new(), None);
+        let (mut gone, mut missed, mut found) = (Vec::new(), None, false);
         for file in order.iter().rev() {
             // Indexing many containers takes long: a stop need not wait for it.
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
@@ -209,6 +209,7 @@ impl Drawer {
                 }
             };
             let (dealt, all) = deal(plans, &source);
+            found |= all > 0;
             for (first, chunks) in firsts.iter_mut().zip(dealt) {
                 first.take(file.id, &source, chunks, all);
             }
@@ -217,7 +218,7 @@ impl Drawer {
             return Ok(Begun::Lacks(id));
         }
         let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first.cut(), anchors));
-        Ok(Begun::Whole(drawers.collect(), gone))
+        Ok(Begun::Whole(drawers.collect(), gone, found))
     }
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
