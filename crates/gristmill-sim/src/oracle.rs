@@ -68,7 +68,9 @@ pub struct Stream {
     pub reservoir: u64,
     /// Number of lanes.
     pub lanes: u64,
-    /// Rows of a batch.
+    /// How many ranks share them, and which one's rows are meant.
+    pub ranks: (u64, u64),
+    /// Rows of a batch of this rank.
     pub batch: usize,
 }
 
@@ -311,16 +313,24 @@ impl Stream {
         given
     }
 
-    /// At most `most` rows of the stream: `files` are those of the first scan in any order, `later` in that of the journal. Rows
+    /// At most `most` rows of this rank: `files` are those of the first scan in any order, `later` in that of the journal. Rows
     /// name files by their number in the list that is returned with them.
     pub fn rows(&self, files: &[File], later: &[Later], most: usize) -> (Vec<Row>, Vec<File>) {
         let mut all = files.to_vec();
         all.sort_by_cached_key(|file| (natural(file.key()), file.key().to_owned(), file.name.clone()));
         let first = all.len();
         all.extend(later.iter().map(|later| later.file.clone()));
-        let each = most.div_ceil(self.lanes as usize);
-        let lanes: Vec<Vec<Row>> = (0..self.lanes).map(|lane| self.lane(&all, later, first, lane, each)).collect();
-        let row = |g: usize| lanes[g % lanes.len()].get(g / lanes.len()).copied();
+        let (ranks, rank) = self.ranks;
+        let each = most.div_ceil((self.lanes / ranks) as usize);
+        let of_lane = |lane: u64| match lane % ranks == rank {
+            true => self.lane(&all, later, first, lane, each),
+            false => Vec::new(),
+        };
+        let lanes: Vec<Vec<Row>> = (0..self.lanes).map(of_lane).collect();
+        let row = |i: usize| {
+            let g = i * ranks as usize + rank as usize;
+            lanes[g % lanes.len()].get(g / lanes.len()).copied()
+        };
         ((0..most).map_while(row).collect(), all)
     }
 }

@@ -215,7 +215,7 @@ impl Run<'_> {
                     self.stands = if stale { number } else { number + 1 };
                     latest = match stale {
                         true => before,
-                        false => Some(loader.state().map_err(|e| format!("no state: {e}"))?),
+                        false => Some(state_before(loader, number + 1)?),
                     };
                     if crashes {
                         self.crashes.pop();
@@ -377,20 +377,21 @@ impl Run<'_> {
             count: s.count.map(u64::from),
             reservoir: s.reservoir as u64,
             lanes: s.lanes.into(),
-            batch: s.batch,
+            ranks: (s.ranks.0.into(), s.ranks.1.into()),
+            batch: s.share(),
         };
         let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
-            Some(folder) => journal::read(&folder.path().join("journal"), &self.disk)?,
+            Some(folder) => journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?,
             None => (self.files(), Vec::new()),
         };
         let beyond = self.ended.is_some() || self.refusal.is_some();
-        let most = (self.got.len() + usize::from(beyond)) * s.batch;
+        let most = (self.got.len() + usize::from(beyond)) * s.share();
         let (rows, files) = stream.rows(&files, &later, most);
         let board = |row: &oracle::Row| -> Board {
             files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
         };
         let drops = s.last == gristmill_engine::config::LastBatch::Drop;
-        let whole = if drops { rows.len() / s.batch } else { rows.len().div_ceil(s.batch) };
+        let whole = if drops { rows.len() / s.share() } else { rows.len().div_ceil(s.share()) };
         if self.ended.is_some_and(|ended| ended != whole as u64) {
             return Err(format!("it ended after {:?} batches of {whole}", self.ended));
         }
@@ -399,9 +400,9 @@ impl Run<'_> {
         }
         for got in &self.got {
             let expected: Vec<Board> =
-                rows.iter().skip(got.number as usize * s.batch).take(s.batch).map(board).collect();
+                rows.iter().skip(got.number as usize * s.share()).take(s.share()).map(board).collect();
             let pads = s.last == gristmill_engine::config::LastBatch::Pad;
-            let shown = if pads { s.batch } else { expected.len() };
+            let shown = if pads { s.share() } else { expected.len() };
             let columns = oracle::columns(&expected, shown);
             if got.rows != expected.len() || got.columns != columns {
                 let detail = format!("{} rows of {}", got.rows, expected.len());
@@ -410,9 +411,20 @@ impl Run<'_> {
             self.compared += 1;
         }
         match self.folder.as_ref().filter(|_| s.ledger) {
-            Some(folder) => ledger::check(&folder.path().join("ledger"), s, (&rows, &files), self.stands),
+            Some(folder) => ledger::check(&folder.path().join(s.of_rank("ledger")), s, (&rows, &files), self.stands),
             None => Ok(()),
         }
+    }
+}
+
+/// The state of a loader, which says that this batch comes next.
+fn state_before(loader: &DataLoader, batch: u64) -> Found<String> {
+    let state = loader.state().map_err(|e| format!("no state: {e}"))?;
+    let json: serde_json::Value = serde_json::from_str(&state).map_err(|e| format!("a state is no JSON: {e}"))?;
+    let chains = json["outputs"].as_object().ok_or("a state without outputs")?;
+    match chains.values().find(|chain| chain["batch"] != batch) {
+        Some(chain) => Err(format!("a state after batch {} says that batch {} comes next", batch - 1, chain["batch"])),
+        None => Ok(state),
     }
 }
 

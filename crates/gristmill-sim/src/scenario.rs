@@ -91,6 +91,8 @@ pub struct Scenario {
     pub batch: usize,
     /// Number of lanes.
     pub lanes: u32,
+    /// How many ranks share them, and which of them runs in this world.
+    pub ranks: (u32, u32),
     /// What becomes of the last batch.
     pub last: LastBatch,
     /// Threads of each lane of the scheduler: workers, readers.
@@ -170,6 +172,7 @@ impl Scenario {
             reservoir: if c.once_in(3) { 0 } else { c.within(2, 60) as usize },
             batch: 2 * c.within(1, 12) as usize,
             lanes,
+            ranks: (1, 0),
             last: c.of(&[LastBatch::Keep, LastBatch::Drop, LastBatch::Pad]),
             threads: (c.within(1, 4) as usize, c.within(1, 3) as usize),
             queue: c.within(1, 5) as usize,
@@ -183,7 +186,19 @@ impl Scenario {
         let torn = c.below(60) as usize;
         let law =
             pool.filter(|_| c.once_in(3)).map(|most| [c.within(1, most) as f64, c.of(&[1.0, 0.4]), c.of(&[1.0, 0.75])]);
-        Scenario { begins_again, torn, law, ..made }
+        let ranks = if lanes > 1 && c.once_in(2) { (lanes, c.below(lanes.into()) as u32) } else { (1, 0) };
+        Scenario { begins_again, torn, law, ranks, ..made }
+    }
+
+    /// Rows of a batch that this rank gives.
+    pub fn share(&self) -> usize {
+        self.batch / self.ranks.0 as usize
+    }
+
+    /// The name of a file that each rank writes.
+    pub fn of_rank(&self, name: &str) -> String {
+        let (ranks, rank) = self.ranks;
+        if ranks == 1 { name.to_owned() } else { format!("{name}.{rank}-of-{ranks}") }
     }
 
     /// The configuration, with the files that it writes in `folder`.
@@ -207,6 +222,8 @@ impl Scenario {
             last_batch: self.last,
             queue_capacity: Some(self.queue),
             lanes: (self.lanes > 1).then_some(self.lanes),
+            rank: (self.ranks.0 > 1).then_some(self.ranks.1),
+            world_size: (self.ranks.0 > 1).then_some(self.ranks.0),
             seed: Some(self.seed),
             threads: Some(self.threads.0),
             journal: beside("journal", self.watch),
@@ -248,7 +265,8 @@ impl Case for Scenario {
         push(&|s| s.batches = s.batches.div_ceil(2));
         push(&|s| s.reservoir /= 2);
         push(&|s| s.epochs = 1);
-        push(&|s| s.lanes = 1);
+        push(&|s| s.ranks = (1, 0));
+        push(&|s| (s.lanes, s.ranks) = (1, (1, 0)));
         push(&|s| s.threads = (1, 1));
         found
     }

@@ -44,7 +44,7 @@ pub(super) fn check(path: &Path, s: &Scenario, (rows, files): (&[Row], &[File]),
     let mut times = BTreeMap::new();
     for (first, end, digests) in &kept {
         (*first..*end).for_each(|batch| *times.entry(batch).or_insert(0) += 1);
-        let of = |batch: u64| rows.iter().skip(batch as usize * s.batch).take(s.batch);
+        let of = |batch: u64| rows.iter().skip(batch as usize * s.share()).take(s.share());
         let (mut frames, mut sum, mut xor) = (0u64, 0u128, 0u128);
         for (file, chunk, frame) in (*first..*end).flat_map(of) {
             let name = xxh3_64(&[b"load\0", files[*file].name.as_bytes()].concat());
