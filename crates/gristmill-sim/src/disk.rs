@@ -186,6 +186,11 @@ impl Disk {
         self.lock().files.keys().cloned().collect()
     }
 
+    /// Bytes of a file now.
+    pub fn now(&self, name: &str) -> Arc<[u8]> {
+        self.lock().files.get(name).map(|node| Arc::clone(&node.bytes)).unwrap_or_default()
+    }
+
     /// Bytes that a file of this name had at this time.
     pub fn version(&self, name: &str, mtime_ns: i64) -> Option<Arc<[u8]>> {
         self.lock().versions.get(&(name.to_owned(), mtime_ns)).cloned()

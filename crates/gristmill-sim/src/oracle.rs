@@ -29,6 +29,11 @@ impl File {
         File { name: name.to_owned(), chunks: whole.chunks(256).map(chunk).collect() }
     }
 
+    /// Its name below the directory.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn key(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
@@ -195,6 +200,13 @@ impl Stream {
     fn own(&self, file: &File, chunk: usize, lane: u64) -> bool {
         let name = [file.key().as_bytes(), &[0], &(chunk as u64).to_le_bytes()].concat();
         self.lanes == 1 || xxh3_64_with_seed(&name, 1) % self.lanes == lane
+    }
+
+    /// Whether a file has a chunk in a lane of this rank.
+    pub fn takes(&self, file: &File) -> bool {
+        let (ranks, rank) = self.ranks;
+        let lanes = (0..self.lanes).filter(|lane| lane % ranks == rank);
+        lanes.clone().any(|lane| (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane)))
     }
 
     /// Frames of a use of a chunk with `n` of them.

@@ -4,6 +4,7 @@
 mod journal;
 mod ledger;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use crate::disk::Disk;
 use crate::oracle::{self, Board, File};
 use crate::scenario::{Deed, EVENTFUL, Given, Scenario};
 use crate::world::World;
+
+/// Batches, a second apart, within which every file comes in that is there and can be read.
+const MOST_MORE: u64 = 200;
 
 /// Steps within which all that runs in rounds ends after a stop.
 const STOPPED: u64 = 2_000;
@@ -225,6 +229,10 @@ impl Run<'_> {
                         return Ok(After::Another(state));
                     }
                     if number + 1 >= self.scenario.batches {
+                        if !self.all_came(number)? {
+                            world.passes(Duration::from_secs(1));
+                            continue;
+                        }
                         self.unsignalled = self.count_unsignalled(world);
                         return match self.unsignalled {
                             0 => Ok(After::Nothing),
@@ -235,6 +243,24 @@ impl Run<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether every sound file that is there was taken in: only watched folders may keep it waiting, and not for ever. A process that
+    /// resumes takes in nothing before the draws that the journal says may have been made: that may be long.
+    fn all_came(&self, number: u64) -> Found<bool> {
+        let s = self.scenario;
+        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.crashes.is_empty()) else { return Ok(true) };
+        let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
+        let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();
+        let missing = self.disk.names().into_iter().filter(|name| !known.contains(&**name));
+        let stream = self.stream();
+        let missing = missing.filter(|name| stream.takes(&File::of(name, &self.disk.now(name)))).next();
+        match missing {
+            Some(name) if self.step > EVENTFUL && number > s.batches + MOST_MORE => {
+                Err(format!("{name} did not come in within {MOST_MORE} batches"))
+            }
+            missing => Ok(missing.is_none()),
         }
     }
 
@@ -365,10 +391,10 @@ impl Run<'_> {
         self.scenario.files.iter().map(|file| File::of(&file.name, &bytes(file))).collect()
     }
 
-    /// All that came against all that must.
-    fn compare(&mut self) -> Found<()> {
+    /// What decides the stream, as the oracle takes it.
+    fn stream(&self) -> oracle::Stream {
         let s = self.scenario;
-        let stream = oracle::Stream {
+        oracle::Stream {
             seed: s.seed,
             pool: s.pool,
             law: s.law,
@@ -379,7 +405,13 @@ impl Run<'_> {
             lanes: s.lanes.into(),
             ranks: (s.ranks.0.into(), s.ranks.1.into()),
             batch: s.share(),
-        };
+        }
+    }
+
+    /// All that came against all that must.
+    fn compare(&mut self) -> Found<()> {
+        let s = self.scenario;
+        let stream = self.stream();
         let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
             Some(folder) => journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?,
             None => (self.files(), Vec::new()),

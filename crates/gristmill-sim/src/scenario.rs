@@ -187,7 +187,15 @@ impl Scenario {
         let law =
             pool.filter(|_| c.once_in(3)).map(|most| [c.within(1, most) as f64, c.of(&[1.0, 0.4]), c.of(&[1.0, 0.75])]);
         let ranks = if lanes > 1 && c.once_in(2) { (lanes, c.below(lanes.into()) as u32) } else { (1, 0) };
-        Scenario { begins_again, torn, law, ranks, ..made }
+        let mut made = Scenario { begins_again, torn, law, ranks, ..made };
+        if c.once_in(40) {
+            // So many draws that a state holds a copy of the window in the midst of a pass.
+            (made.batches, made.batch) = (c.within(60, 120), 24);
+            made.crashes = (0..c.within(1, 3)).map(|_| c.below(made.batches)).collect();
+            made.rate = made.rate.map(|_| 0.07);
+            made.count = made.count.map(|_| 1);
+        }
+        made
     }
 
     /// Rows of a batch that this rank gives.
