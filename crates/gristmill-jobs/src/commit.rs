@@ -1,9 +1,12 @@
 //! The shares of an output -> that output, by the job whose shares they are: a row for each job. Removes the shares once the output
 //! is whole, and nothing before.
 
+mod bucket;
+
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::place::is_local;
 use serde::Serialize;
 
 use crate::mark::{self, Marked};
@@ -41,10 +44,23 @@ pub enum Made {
     Mark(Box<Marked>),
 }
 
+/// What an output is, for one that goes to a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// A folder of files.
+    Folder,
+    /// One file.
+    File,
+    /// A file in a pack that is there.
+    InPlace,
+}
+
 /// A job whose shares can be committed.
 struct Row {
     /// As plans have it.
     job: &'static str,
+    /// What its output is.
+    output: Output,
     /// Whether its output is there.
     is_there: fn(&Path) -> Result<bool>,
     /// Makes the output of all shares.
@@ -52,20 +68,28 @@ struct Row {
 }
 
 /// All of them.
-const ROWS: [Row; 7] = [
+static ROWS: [Row; 7] = [
     Row {
         job: verify::JOB,
+        output: Output::File,
         is_there: reports::is_there,
         commit: |whole, _| Ok(Made::Verification(Box::new(verify::commit(whole)?))),
     },
     Row {
         job: stats::JOB,
+        output: Output::File,
         is_there: reports::is_there,
         commit: |whole, _| Ok(Made::Stats(Box::new(stats::commit(whole)?))),
     },
-    Row { job: mark::JOB, is_there: pack::is_there, commit: |whole, _| Ok(Made::Mark(Box::new(mark::commit(whole)?))) },
+    Row {
+        job: mark::JOB,
+        output: Output::InPlace,
+        is_there: pack::is_there,
+        commit: |whole, _| Ok(Made::Mark(Box::new(mark::commit(whole)?))),
+    },
     Row {
         job: pack::JOB,
+        output: Output::Folder,
         is_there: pack::is_there,
         commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
     },
@@ -78,6 +102,7 @@ const ROWS: [Row; 7] = [
 const fn games(job: &'static str) -> Row {
     Row {
         job,
+        output: Output::Folder,
         is_there: rewrite::is_there,
         commit: |whole, progress| Ok(Made::Games(Box::new(rewrite::commit(whole, progress)?))),
     }
@@ -85,12 +110,17 @@ const fn games(job: &'static str) -> Row {
 
 /// Makes the output of all shares beside it, and removes them. It calls `progress` now and then.
 ///
+/// The shares of an output in a bucket are fetched, joined on this machine, and sent.
+///
 /// Errors: `Config` in `output` where there are no shares, where shares are missing, which it names, where another version made them,
-/// for an output in a bucket, or that is there; `Path` of kind `ResourceBusy` where another process commits them now; `Format` for
+/// for an output that is there, or that another writer has claimed; `Path` of kind `ResourceBusy` where another process commits them now; `Format` for
 /// damaged shares; those of the job. After an error the shares are all there, unless another process committed them.
 pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Joining)) -> Result<Committed> {
+    let output = place(&options.output)?;
+    if !is_local(&output) {
+        return bucket::commit(options, &output, progress);
+    }
     let Some(whole) = Whole::open(options)? else {
-        let output = place(&options.output)?;
         for row in &ROWS {
             if (row.is_there)(&output)? {
                 // What a commit was about to remove.
@@ -100,13 +130,20 @@ pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Joining)) -> Res
         }
         return shares(&output).and(Err(Error::Stopped));
     };
-    let Some(row) = ROWS.iter().find(|row| row.job == whole.plan.job) else {
-        let (shown, job) = (whole.folder.path().display(), whole.plan.job.escape_debug());
-        return Err(Error::config("output", format!("{shown}: these are shares of `{job}`, which is no job here")));
-    };
+    let row = row_of(&whole)?;
     let made = (row.commit)(&whole, progress)?;
     if !whole.options.dry_run {
         whole.folder.remove()?;
     }
     Ok(Committed { job: row.job, paths: reports::paths(&whole.plan), made })
+}
+
+/// The row of the job whose shares these are.
+///
+/// Errors: `Config` in `output` for a job that is none here.
+fn row_of(whole: &Whole) -> Result<&'static Row> {
+    ROWS.iter().find(|row| row.job == whole.plan.job).ok_or_else(|| {
+        let (shown, job) = (whole.folder.path().display(), whole.plan.job.escape_debug());
+        Error::config("output", format!("{shown}: these are shares of `{job}`, which is no job here"))
+    })
 }

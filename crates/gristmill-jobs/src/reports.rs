@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::store::files::{is_file, read};
+use gristmill_engine::store::files::{is_file, read, write, write_new};
 use gristmill_engine::store::publish::{put_absent_through, write_whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -201,6 +201,19 @@ pub(crate) fn commit<R: Report, T: Serialize>(whole: &Whole, join: impl FnOnce(V
             Err(there(output, "overwrite replaces it"))
         }
         put => put.map(|_| made),
+    }
+}
+
+/// Writes a report into a bucket; refuses another that is there, unless it is replaced.
+///
+/// Errors: `Config` in `output`; `Format` of writing.
+pub(crate) fn send(output: &Path, line: Vec<u8>, overwrite: bool) -> Result<()> {
+    if overwrite {
+        return write(output, line, "output");
+    }
+    match write_new(output, line, "output")? {
+        true => Ok(()),
+        false => Err(there(output, "overwrite replaces it")),
     }
 }
 

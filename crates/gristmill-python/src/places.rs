@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gristmill_engine::store::bucket::{self, Options};
-use gristmill_engine::store::{self, Cache, MemoryStore, Store, files, outgoing, place};
+use gristmill_engine::store::{self, Cache, MemoryStore, Store, files, place};
+use gristmill_jobs::shares;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -65,12 +66,12 @@ pub(crate) fn bucket_counts() -> Vec<(String, [u64; 5])> {
     bucket::counts().into_iter().map(|(url, counts)| (url, of(&counts))).collect()
 }
 
-/// What a killed writer left at a place in a bucket, as JSON; it is removed unless the run is dry.
+/// What killed jobs left at a place in a bucket, and beside it of shares, as JSON; it is removed unless the run is dry.
 #[pyfunction]
 pub(crate) fn clean_place(py: Python<'_>, place: PathBuf, dead: bool, dry_run: bool) -> Result<String, Fault> {
     let left = py.detach(|| {
-        let left = outgoing::left(&place)?;
-        if dry_run { Ok(left) } else { outgoing::clean(&left, dead).map(|()| left) }
+        let left = shares::left(&place, dead)?;
+        if dry_run { Ok(left) } else { shares::clean(&left, dead).map(|()| left) }
     })?;
     serde_json::to_string(&left).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }

@@ -83,7 +83,7 @@ pub(crate) fn rewrite_games(py: Python<'_>, options: &str) -> Result<String, Fau
     watched(py, &stop, |look| {
         let (what, container) = job.prepare()?;
         let delivery = match share {
-            // All machines must reach this folder; the job refuses an output in a bucket.
+            // The job puts a share beside its output itself, also in a bucket.
             Some(_) => Delivery::Here(output),
             None => Delivery::to(&output, Earlier::Resumed, dry_run)?,
         };

@@ -1,24 +1,43 @@
-//! `clean`: a place in a bucket -> a list of what a killed writer left there. Removes these files and no others.
+//! `clean`: a place in a bucket -> a list of what killed jobs left there, and beside it of shares. Removes these files and no others.
 
-use gristmill_engine::store::outgoing::{self, Left};
+use gristmill_jobs::shares::{Left, clean, left};
 
 use crate::args::pack::Clean;
 use crate::failure::Result;
 use crate::report;
 
 pub(crate) fn run(args: &Clean) -> Result<()> {
-    let left = outgoing::left(&args.place)?;
+    let left = left(&args.place, args.dead)?;
     if !args.dry_run {
-        outgoing::clean(&left, args.dead)?;
+        clean(&left, args.dead)?;
     }
     report::either(args.json, &left, |left| text(left, args.dry_run))?;
     Ok(())
 }
 
 fn text(left: &Left, dry_run: bool) -> String {
+    let (shares, running) = (&left.shares, left.running);
+    let place = &left.output.place;
+    let mut out = output(left, dry_run);
+    if !shares.is_empty() {
+        let bytes: u64 = shares.iter().map(|(_, len)| len).sum();
+        let removed = removed(dry_run);
+        out += &format!("\n{place}.shares: {} files of no share ({}) {removed}", shares.len(), report::bytes(bytes));
+        shares.iter().for_each(|(name, len)| out += &format!("\n  {} {name}", report::bytes(*len)));
+    }
+    if running > 0 {
+        out += &format!(
+            "\n{place}.shares: processes work on {running} shares, whose files stay; --dead says that none lives"
+        );
+    }
+    out
+}
+
+fn output(left: &Left, dry_run: bool) -> String {
+    let left = &left.output;
     let Some(claim) = &left.claim else { return format!("{}: no writer left anything here", left.place) };
     let bytes: u64 = left.files.iter().map(|(_, len)| len).sum();
-    let removed = if dry_run { "would be removed" } else { "removed" };
+    let removed = removed(dry_run);
     let what = match left.whole {
         true => format!("the pack is whole and stays; the claim {removed}"),
         false => format!("{} files of it ({}) {removed}", left.files.len(), report::bytes(bytes)),
@@ -32,4 +51,8 @@ fn text(left: &Left, dry_run: bool) -> String {
         left.files.iter().for_each(|(name, len)| out += &format!("\n  {} {name}", report::bytes(*len)));
     }
     out
+}
+
+fn removed(dry_run: bool) -> &'static str {
+    if dry_run { "would be removed" } else { "removed" }
 }

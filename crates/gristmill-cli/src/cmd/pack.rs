@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     let Some(input) = input else { return abandon(args, output) };
     let earlier = if args.resume { Earlier::Resumed } else { Earlier::Removed };
     let delivery = match args.share {
-        // All machines must reach this folder; the job refuses an output in a bucket.
+        // The job puts a share beside its output itself, also in a bucket.
         Some(_) => Delivery::Here(output.to_owned()),
         None => Delivery::to(output, earlier, args.dry_run)?,
     };

@@ -22,7 +22,7 @@ const AGAIN: &str = "the same command resumes from here";
 /// Unreadable games give exit code 1 after the summary: the output lacks them.
 pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
     let delivery = match words.share {
-        // All machines must reach this folder; the job refuses an output in a bucket.
+        // The job puts a share beside its output itself, also in a bucket.
         Some(_) => Delivery::Here(words.out.clone()),
         None => Delivery::to(&words.out, Earlier::Resumed, words.dry_run)?,
     };

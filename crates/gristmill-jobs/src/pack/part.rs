@@ -106,7 +106,7 @@ impl Job for Packing<'_> {
 
     fn check_output(&self) -> Result<()> {
         if !is_there(&self.options.output)? {
-            return Ok(());
+            return shares::check_free(&self.options.output);
         }
         let text =
             "there is a pack already: its shares were committed, or it is another; remove it, or take another output";

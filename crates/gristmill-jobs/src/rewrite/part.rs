@@ -116,7 +116,7 @@ impl Job for Writing<'_> {
             let text = "a run wrote here already, or its shares were committed; choose a new or empty folder";
             return Err(Error::config("output", format!("{}: {text}", self.out.display())));
         }
-        if self.out.exists() { ledger::empty(self.out) } else { Ok(()) }
+        if self.out.exists() { ledger::empty(self.out) } else { shares::check_free(self.out) }
     }
 
     fn take(self, units: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Said> {

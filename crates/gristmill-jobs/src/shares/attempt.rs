@@ -8,11 +8,13 @@ use std::time::SystemTime;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::shares::{Plan, Share};
+use gristmill_engine::store::depot::Deposit;
 use gristmill_engine::store::publish::{settle_absent, write_whole};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::folder::{Document, SAID};
+use super::away::{DEAD, marker};
+use super::folder::{Document, Folder, SAID};
 use crate::meter::Meter;
 
 /// The lease of an attempt: a file that its process keeps locked and rewrites now and then.
@@ -24,9 +26,6 @@ const SHARE: &str = "share";
 /// Seconds between two renewals of the lease.
 const NOTED: f64 = 5.0;
 
-/// Seconds without a renewal after which a process counts as dead, where locks say nothing.
-const DEAD: u64 = 600;
-
 /// A share that is being made.
 #[derive(Debug)]
 pub struct Attempt {
@@ -35,11 +34,13 @@ pub struct Attempt {
     done: PathBuf,
     meter: Meter,
     noted: f64,
+    /// Where the output is in a bucket.
+    deposit: Option<Deposit>,
 }
 
 impl Attempt {
-    /// Begins an attempt at the share whose folder is `done`.
-    pub(super) fn begin(done: PathBuf) -> Result<Self> {
+    /// Begins an attempt at the share whose folder is `done`; of a share in a bucket, where its folder would be on this machine.
+    pub(super) fn begin(done: PathBuf, deposit: Option<Deposit>) -> Result<Self> {
         let folder = done.parent().unwrap_or(Path::new("."));
         let refused = |e: std::io::Error| Error::path(&done, &e);
         fs::create_dir_all(folder).map_err(refused)?;
@@ -53,7 +54,7 @@ impl Attempt {
         }
         fs::rename(made, hidden.path().join(LEASE)).map_err(refused)?;
         fs::create_dir(hidden.path().join(SHARE)).map_err(refused)?;
-        Ok(Attempt { hidden, lease, done, meter: Meter::default(), noted: 0.0 })
+        Ok(Attempt { hidden, lease, done, meter: Meter::default(), noted: 0.0, deposit })
     }
 
     /// The folder in which the files of the share are made.
@@ -68,16 +69,22 @@ impl Attempt {
             self.noted = now;
             // Only people read the lease: nothing depends on it.
             let _ = self.lease.write_all_at(b".", 0);
+            self.deposit.iter_mut().for_each(Deposit::renew);
         }
     }
 
-    /// Makes the attempt the share, with the report of its job; `false` if another process was first.
+    /// Makes the attempt the share in `at`, with the report of its job; `false` if another process was first.
     ///
-    /// Errors: `Path`.
-    pub fn publish(self, plan: &Plan, share: Share, made: impl Serialize) -> Result<bool> {
-        let said = Document { plan: plan.name.clone(), share: share.to_string(), made };
-        let text = serde_json::to_vec(&said).map_err(|e| Error::State(e.to_string()))?;
+    /// Errors: `Path`; of a bucket `Format`, and `Config` in `share` where the shares were committed or removed meanwhile.
+    pub fn publish(mut self, at: &Folder, plan: &Plan, share: Share, made: impl Serialize) -> Result<bool> {
         let folder = self.folder();
+        let sent = self.deposit.as_mut().map(|deposit| deposit.send(&folder)).transpose()?;
+        let said = Document { plan: plan.name.clone(), share: share.to_string(), made, sent };
+        let text = serde_json::to_vec(&said).map_err(|e| Error::State(e.to_string()))?;
+        if let Some(deposit) = self.deposit {
+            let is_wanted = || Ok(at.plan()?.is_some_and(|now| now == *plan));
+            return deposit.settle(&marker(plan, share), text, &is_wanted);
+        }
         write_whole(&folder.join(SAID), &[&text])?;
         settle_absent(&folder, &self.done)
     }

@@ -1,22 +1,25 @@
 //! The folder `OUT.shares` beside an output: the plan of all shares, and a folder for each share that is done, which gets its
-//! name when it is whole. Refuses shares of another plan, and says what differs.
+//! name when it is whole; in a bucket its marker. Refuses shares of another plan, and says what differs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::shares::{Plan, Share};
+use gristmill_engine::store::depot::{Depot, Sent};
 use gristmill_engine::store::files::read_text;
+use gristmill_engine::store::outgoing::Outgoing;
 use gristmill_engine::store::place::{is_local, resolved};
 use gristmill_engine::store::publish::{put_absent, remove_at_once, withdraw, write_whole};
 use gristmill_format::{Error as FormatError, Kind};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{self, Attempt};
+use super::away;
 
 /// The file with the plan.
-const PLAN: &str = "plan.json";
+pub(super) const PLAN: &str = "plan.json";
 
 /// The file of a share with the report of its job.
 pub(super) const SAID: &str = "share.json";
@@ -31,7 +34,7 @@ const COMMIT: &str = "commit.json";
 const TRIES: usize = 100;
 
 /// Most bytes of a file here: the report of a share that left out many games is long.
-const MOST: u64 = 256 << 20;
+pub(super) const MOST: u64 = 256 << 20;
 
 /// The document of a share.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub(super) struct Document<T> {
     pub(super) share: String,
     /// The report of its job.
     pub(super) made: T,
+    /// Its files, where they were sent to a bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sent: Option<Sent>,
 }
 
 /// Why a share failed.
@@ -56,29 +62,36 @@ struct Noted {
     xxh3_128: String,
 }
 
-/// An output beside which shares can be made: a path of this machine.
+/// An output beside which shares can be made: a path of this machine, or a place in a bucket.
 ///
-/// Errors: `Config` in `output` for an output in a bucket.
+/// Errors: `Config` in `output` for a place that cannot be written.
 pub fn place(output: &Path) -> Result<PathBuf> {
     let resolved = resolved(output)?;
-    if is_local(&resolved) {
-        return Ok(resolved.into_owned());
+    if !is_local(&resolved) {
+        Depot::at(&resolved, "output")?;
     }
-    let text = "shares lie beside the output in a folder that all machines reach, such as a network disk, and not in a bucket; \
-                take such a folder, and copy the output to the bucket after the commit";
-    Err(Error::config("output", format!("{}: {text}", output.display())))
+    Ok(resolved.into_owned())
+}
+
+/// Refuses an output in a bucket whose place holds files, or that a writer has claimed.
+///
+/// Errors: `Config` in `output`; `Format` of reading.
+pub(crate) fn check_free(output: &Path) -> Result<()> {
+    if is_local(output) { Ok(()) } else { Outgoing::could_be(output, "output").map(drop) }
 }
 
 /// The folder of the shares of one output.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// The same in a bucket.
+    depot: Option<Depot>,
 }
 
 impl Folder {
     /// The folder beside `output`, which need not exist.
     ///
-    /// Errors: `Config` in `output` if it has no name.
+    /// Errors: `Config` in `output` if it has no name, or cannot be written.
     pub fn beside(output: &Path) -> Result<Self> {
         let name = output.file_name().ok_or_else(|| {
             let text = format!("{}: shares lie beside the output, under its name; give it one", output.display());
@@ -86,7 +99,19 @@ impl Folder {
         })?;
         let mut name = name.to_owned();
         name.push(".shares");
-        Ok(Folder { path: output.with_file_name(name) })
+        let path = output.with_file_name(name);
+        let depot = Depot::at(&path, "output")?;
+        Ok(Folder { path, depot })
+    }
+
+    /// A folder of this machine, wherever the output is.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Folder { path, depot: None }
+    }
+
+    /// The same in a bucket.
+    pub(super) fn depot(&self) -> Option<&Depot> {
+        self.depot.as_ref()
     }
 
     /// Its path.
@@ -121,12 +146,18 @@ impl Folder {
     ///
     /// Errors: `Config` in `share` if the folder has another plan; `Format` for a damaged plan; `Path`.
     pub fn agree(&self, plan: &Plan) -> Result<()> {
-        let path = self.shares_of(plan);
-        fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
         let text = serde_json::to_vec_pretty(plan).map_err(|e| Error::State(e.to_string()))?;
+        if self.depot.is_none() {
+            let path = self.shares_of(plan);
+            fs::create_dir_all(&path).map_err(|e| Error::path(path, &e))?;
+        }
         for _ in 0..TRIES {
+            let put = match &self.depot {
+                None => put_absent(&self.path.join(PLAN), &text)?,
+                Some(depot) => depot.put_new(PLAN, text.clone())?,
+            };
             // A plan that is neither written nor there: a commit has just removed it.
-            if put_absent(&self.path.join(PLAN), &text)? || self.has(plan)? {
+            if put || self.has(plan)? {
                 return Ok(());
             }
         }
@@ -136,8 +167,10 @@ impl Folder {
     /// The error for a plan that differs from the one here.
     fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
         let (shown, differs) = (self.path.display(), plan.differs(theirs));
-        // Our plan has no share: remove its empty folder.
-        let _ = fs::remove_dir(self.shares_of(plan));
+        if self.depot.is_none() {
+            // Our plan has no share: remove its empty folder.
+            let _ = fs::remove_dir(self.shares_of(plan));
+        }
         let text = format!(
             "{shown} has shares of another plan, {}, not of {}: {differs}; finish those, remove {shown}, or take another output",
             theirs.name, plan.name
@@ -150,16 +183,35 @@ impl Folder {
         self.path.join(&plan.name)
     }
 
-    /// The folder of a share that is done.
+    /// The folder of a share that is done; in a bucket also of what processes send of it.
     pub fn of(&self, plan: &Plan, share: Share) -> PathBuf {
-        self.shares_of(plan).join(share.name())
+        match &self.depot {
+            None => self.shares_of(plan).join(share.name()),
+            Some(_) => self.path.join(away::rooms(plan).files).join(share.name()),
+        }
+    }
+
+    /// The file that is there when a share is done.
+    pub(crate) fn marker(&self, plan: &Plan, share: Share) -> PathBuf {
+        match &self.depot {
+            None => self.of(plan, share).join(SAID),
+            Some(_) => self.path.join(away::marker(plan, share)),
+        }
+    }
+
+    /// What was sent of a share, given by its name, that is done in a bucket; none of one that is not done.
+    ///
+    /// Errors: as [`Folder::done`].
+    pub(super) fn sent_of(&self, plan: &Plan, name: &str) -> Result<Option<Sent>> {
+        let said = read::<Document<IgnoredAny>>(&self.path.join(away::marker_of(plan, name)))?;
+        Ok(said.and_then(|said| said.sent))
     }
 
     /// The document of a share; none if the share is not done.
     ///
     /// Errors: `Path`; `Format` of kind `Corrupt` for a document that is damaged or of another plan.
     pub fn done<T: DeserializeOwned>(&self, plan: &Plan, share: Share) -> Result<Option<T>> {
-        let path = self.of(plan, share).join(SAID);
+        let path = self.marker(plan, share);
         let Some(said) = read::<Document<T>>(&path)? else { return Ok(None) };
         if said.plan != plan.name || said.share != share.to_string() {
             let Document { plan: theirs, share: other, .. } = said;
@@ -173,22 +225,43 @@ impl Folder {
     ///
     /// Errors: `Path`.
     pub fn begin(&self, plan: &Plan, share: Share) -> Result<Attempt> {
-        withdraw(&self.failed(plan, share))?;
-        Attempt::begin(self.of(plan, share))
+        match &self.depot {
+            None => {
+                withdraw(&self.failed(plan, share))?;
+                Attempt::begin(self.of(plan, share), None)
+            }
+            Some(depot) => {
+                let deposit = depot.begin(&away::rooms(plan), &share.name())?;
+                depot.remove([away::failed(plan, share).as_str()])?;
+                Attempt::begin(depot.here(&share.name())?, Some(deposit))
+            }
+        }
     }
 
     /// Removes the attempts of killed processes at a share that is done.
     pub fn tidy(&self, plan: &Plan, share: Share) {
-        // The commit removes the folders that remain.
-        let _ = withdraw(&self.failed(plan, share));
-        attempt::remove_dead(&self.of(plan, share));
+        // The commit removes what remains.
+        let Some(depot) = &self.depot else {
+            let _ = withdraw(&self.failed(plan, share));
+            return attempt::remove_dead(&self.of(plan, share));
+        };
+        let _ = depot.remove([away::failed(plan, share).as_str()]);
+        if let Ok(Some(sent)) = self.sent_of(plan, &share.name()) {
+            let _ = depot.remove_others(&away::rooms(plan), &share.name(), &sent);
+        }
+        if let Ok(here) = depot.here(&share.name()) {
+            attempt::remove_dead(&here);
+        }
     }
 
     /// Writes down why a share failed, for `gristmill shares`.
     pub fn fail(&self, plan: &Plan, share: Share, why: &str) {
         let text = serde_json::to_vec(&Failed { why: why.to_owned() }).unwrap_or_default();
         // The process reports its error itself, too.
-        let _ = write_whole(&self.failed(plan, share), &[&text]);
+        let _ = match &self.depot {
+            None => write_whole(&self.failed(plan, share), &[&text]),
+            Some(depot) => depot.put(&away::failed(plan, share), text),
+        };
     }
 
     fn failed(&self, plan: &Plan, share: Share) -> PathBuf {
@@ -217,7 +290,10 @@ impl Folder {
     ///
     /// Errors: `Path`.
     pub fn remove(&self) -> Result<()> {
-        remove_at_once(&self.path)
+        match &self.depot {
+            None => remove_at_once(&self.path),
+            Some(depot) => away::remove(depot),
+        }
     }
 }
 
@@ -231,6 +307,6 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 }
 
 /// The error for a document that is not as it was written.
-fn corrupt(path: &Path, detail: impl Into<String>) -> Error {
+pub(super) fn corrupt(path: &Path, detail: impl Into<String>) -> Error {
     FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string()).into()
 }

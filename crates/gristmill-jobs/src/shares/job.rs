@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::shares::{Plan, Share, Unit, cut};
+use gristmill_engine::store::place::{is_local, resolved};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +124,7 @@ pub fn make<J: Job>(job: J, share: Share, dry_run: bool) -> Result<Outcome<J::Sa
     let mut attempt = folder.begin(&plan, share)?;
     match job.take(range, &shared, &mut attempt) {
         Ok(said) => {
-            attempt.publish(&plan, share, &said)?;
+            attempt.publish(&folder, &plan, share, &said)?;
             folder.tidy(&plan, share);
             // Where another process was done first, its share counts.
             let said = folder.done(&plan, share)?.unwrap_or(said);
@@ -143,8 +144,12 @@ pub fn make<J: Job>(job: J, share: Share, dry_run: bool) -> Result<Outcome<J::Sa
     }
 }
 
-/// Whether shares beside `output` would lie in the folder `input` or below it. They never lie within a bucket or server.
+/// Whether shares beside `output` would lie in the folder `input` or below it.
 pub(crate) fn is_below(output: &Path, input: &Path) -> bool {
+    if !is_local(output) {
+        return resolved(input)
+            .is_ok_and(|input| !is_local(&input) && output.parent().is_some_and(|at| at.starts_with(input)));
+    }
     let whole = |path: &Path| fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
     // The first folder that is there: those below it are made.
     let folder = output.ancestors().skip(1).find_map(whole);

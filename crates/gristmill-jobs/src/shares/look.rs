@@ -1,7 +1,6 @@
 //! The folder of shares -> the state of each share: done, running, failed (and why) or missing. Reads names and leases, never
 //! data.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use gristmill_engine::shares::{Plan, Share};
 use serde::Serialize;
 
 use super::attempt::{alive, share_of};
+use super::away::{self, Stand};
 use super::folder::{FAILED, Failed, Folder, SAID, place, read};
 
 /// The state of a share.
@@ -60,7 +60,7 @@ pub struct Shares {
 
 /// The states of the shares of `output`.
 ///
-/// Errors: `Config` in `output` if it has no shares, or lies in a bucket; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
+/// Errors: `Config` in `output` if it has no shares, or cannot be written; `Path`; `Format` of kind `Corrupt` for a plan that is damaged.
 pub fn shares(output: &Path) -> Result<Shares> {
     let folder = Folder::beside(&place(output)?)?;
     let Some(plan) = folder.plan()? else {
@@ -73,22 +73,10 @@ pub fn shares(output: &Path) -> Result<Shares> {
 
 /// The states of the shares of a plan.
 fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
-    let at = folder.shares_of(&plan);
-    let (mut done, mut failed, mut running) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::<String, u64>::new());
-    for entry in fs::read_dir(&at).map_err(|e| Error::path(&at, &e))? {
-        let entry = entry.map_err(|e| Error::path(&at, &e))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(share) = name.strip_suffix(FAILED) {
-            failed.insert(share.to_owned(), why(&entry.path()));
-        } else if let Some(share) = share_of(&name) {
-            if let Some(noted) = alive(&entry.path()) {
-                let least = running.get(share).map_or(noted, |before| noted.min(*before));
-                running.insert(share.to_owned(), least);
-            }
-        } else if entry.path().join(SAID).is_file() {
-            done.insert(name, ());
-        }
-    }
+    let Stand { done, mut failed, running } = match folder.depot() {
+        Some(depot) => away::stand(depot, &plan)?,
+        None => listed(folder, &plan)?,
+    };
     let count = plan.shares;
     let mut all = Shares {
         folder: folder.path().display().to_string(),
@@ -102,7 +90,8 @@ fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
     for number in 1..=count {
         let share = Share::new(number, count)?;
         let name = share.name();
-        let (noted, why) = (running.get(&name).copied(), failed.remove(&name));
+        let (noted, why) =
+            (running.get(&name).copied(), failed.remove(&name).map(|file| why(&folder.path().join(file))));
         let (state, counted) = match (done.contains_key(&name), noted, &why) {
             (true, ..) => (State::Done, &mut all.done),
             (_, Some(_), _) => (State::Running, &mut all.running),
@@ -115,6 +104,27 @@ fn look(folder: &Folder, plan: Plan) -> Result<Shares> {
         all.shares.push(Status { share: share.to_string(), state, noted, why });
     }
     Ok(all)
+}
+
+/// What a folder of this machine has of the shares of a plan.
+fn listed(folder: &Folder, plan: &Plan) -> Result<Stand> {
+    let at = folder.shares_of(plan);
+    let Stand { mut done, mut failed, mut running } = Stand::default();
+    for entry in fs::read_dir(&at).map_err(|e| Error::path(&at, &e))? {
+        let entry = entry.map_err(|e| Error::path(&at, &e))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(share) = name.strip_suffix(FAILED) {
+            failed.insert(share.to_owned(), format!("{}/{name}", plan.name));
+        } else if let Some(share) = share_of(&name) {
+            if let Some(noted) = alive(&entry.path()) {
+                let least = running.get(share).map_or(noted, |before| noted.min(*before));
+                running.insert(share.to_owned(), least);
+            }
+        } else if entry.path().join(SAID).is_file() {
+            done.insert(name, ());
+        }
+    }
+    Ok(Stand { done, failed, running })
 }
 
 /// The reason of a failure, from its file.

@@ -2,6 +2,7 @@
 //! one commit joins them. Knows no job but by its trait, needs no lock between machines, and decides nothing by a clock.
 
 mod attempt;
+mod away;
 mod folder;
 mod job;
 mod look;
@@ -10,6 +11,9 @@ mod whole;
 pub use gristmill_engine::shares::{Plan, Portion, Share, Unit};
 
 pub use attempt::Attempt;
+pub(crate) use away::Sheet;
+pub use away::{Left, clean, left};
+pub(crate) use folder::check_free;
 pub use folder::{Folder, place};
 pub(crate) use job::is_below;
 pub use job::{Job, Outcome, Said, Shared, make};

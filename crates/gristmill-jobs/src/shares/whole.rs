@@ -55,7 +55,7 @@ pub struct Joining {
 /// The shares of an output that are to be joined.
 #[derive(Debug)]
 pub struct Whole {
-    /// How; the output is of this machine.
+    /// How; the output is resolved.
     pub options: CommitOptions,
     /// Where the shares are.
     pub folder: Folder,
@@ -66,7 +66,7 @@ pub struct Whole {
 impl Whole {
     /// The shares beside the output; none where there is no plan.
     ///
-    /// Errors: `Config` in `output` for an output in a bucket, and for shares that another version made; `Format` for a damaged plan.
+    /// Errors: `Config` in `output` for one that cannot be written, and for shares that another version made; `Format` for a damaged plan.
     pub fn open(options: &CommitOptions) -> Result<Option<Self>> {
         let options = CommitOptions { output: place(&options.output)?, ..options.clone() };
         let folder = Folder::beside(&options.output)?;
@@ -118,7 +118,7 @@ impl Whole {
     }
 
     /// The refusal that names the shares that are not done.
-    fn missing(&self) -> Error {
+    pub(crate) fn missing(&self) -> Error {
         let all = match shares(self.output()) {
             Ok(all) => all,
             Err(e) => return e,

@@ -84,6 +84,17 @@ pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
     }
 }
 
+/// Writes a file in a bucket unless one with other bytes has its name; whether the file has these bytes.
+///
+/// Errors: as [`write()`].
+pub fn write_new(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<bool> {
+    let (store, name) = written(path, field)?;
+    match store.writes() {
+        Some(writes) => Ok(writes.put(&name, bytes, true)?),
+        None => Err(read_only(path, field)),
+    }
+}
+
 /// Removes a file in a bucket; does nothing where there is none.
 ///
 /// Errors: as [`write()`].

@@ -6,6 +6,7 @@ mod blocks;
 pub mod bucket;
 mod cache;
 mod change;
+pub mod depot;
 mod dir;
 mod faults;
 pub mod files;
@@ -199,6 +200,11 @@ pub trait Writes {
     ///
     /// Errors: as [`Writes::put`].
     fn delete(&self, name: &str) -> Result<()>;
+
+    /// Removes files, several at once.
+    ///
+    /// Errors: as [`Writes::put`]; others may be removed then.
+    fn delete_all(&self, names: &[String]) -> Result<()>;
 
     /// Gives `each` the names and lengths of all files below a folder, hidden ones too, until it breaks.
     ///

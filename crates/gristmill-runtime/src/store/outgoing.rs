@@ -1,6 +1,7 @@
 //! A folder of this machine -> the same files below a place in a bucket. One writer claims the place; the manifest comes last, so that
 //! a reader takes nothing for a pack before it is whole; the claim says what a killed writer left. Overwrites nothing.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -34,8 +35,9 @@ const DEAD: Duration = Duration::from_secs(600);
 /// How often a writer tries to claim a place that other writers claim and release in between.
 const TRIES: usize = 16;
 
-/// Bytes of the largest claim.
+/// Bytes of the largest claim, and of the largest manifest.
 const MOST: u64 = 1 << 16;
+const MOST_MANIFEST: u64 = 256 << 20;
 
 /// What a writer says of itself. An empty `writer` stands for a claim that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,16 +82,16 @@ fn now() -> u64 {
 
 /// A folder of a bucket, to be written.
 #[derive(Debug, Clone)]
-struct Target {
-    place: PathBuf,
-    store: Arc<dyn Store>,
+pub(super) struct Target {
+    pub(super) place: PathBuf,
+    pub(super) store: Arc<dyn Store>,
     /// The name of the folder in the store.
-    name: String,
+    pub(super) name: String,
 }
 
 impl Target {
     /// The folder that `place` means; none where `place` is of this machine.
-    fn of(place: &Path, field: &str) -> Result<Option<Self>> {
+    pub(super) fn of(place: &Path, field: &str) -> Result<Option<Self>> {
         let place = resolved(place)?.into_owned();
         let Some(found) = elsewhere(&place) else { return Ok(None) };
         let (store, name) = match found {
@@ -107,11 +109,11 @@ impl Target {
         Ok(Some(Target { place, store, name }))
     }
 
-    fn writes(&self) -> Result<&dyn Writes> {
+    pub(super) fn writes(&self) -> Result<&dyn Writes> {
         self.store.writes().ok_or_else(|| Error::path(&self.place, &ErrorKind::Unsupported.into()))
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(super) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.name)
     }
 
@@ -136,16 +138,18 @@ impl Target {
         Ok(found)
     }
 
+    /// A file that is in the way; none at a place that is empty, or that this writer has claimed.
+    fn in_the_way(&self, field: &str, writer: &str) -> Result<Option<String>> {
+        match self.claim()? {
+            Some(claim) if claim.writer == writer => Ok(None),
+            Some(claim) => Err(self.taken(field, &claim)),
+            None => Ok(self.files()?.into_iter().next().map(|(name, _)| name)),
+        }
+    }
+
     /// Refuses a place that holds files, or that another writer has claimed.
     fn is_free(&self, field: &str, writer: &str) -> Result<()> {
-        match self.claim()? {
-            Some(claim) if claim.writer == writer => Ok(()),
-            Some(claim) => Err(self.taken(field, &claim)),
-            None => match self.files()?.first() {
-                None => Ok(()),
-                Some((name, _)) => Err(self.full(field, name)),
-            },
-        }
+        self.in_the_way(field, writer)?.map_or(Ok(()), |name| Err(self.full(field, &name)))
     }
 
     fn full(&self, field: &str, name: &str) -> Error {
@@ -186,6 +190,15 @@ impl Outgoing {
     /// Errors: `Config` in `field` for a place that cannot be written, that holds files, or that another writer has claimed; `Path` and
     /// `Format` of reading there.
     pub fn to(place: &Path, field: &str) -> Result<Option<Self>> {
+        let Some(outgoing) = Self::open(place, field)? else { return Ok(None) };
+        outgoing.target.is_free(field, &outgoing.writer)?;
+        Ok(Some(outgoing))
+    }
+
+    /// The same, without a look at the place.
+    ///
+    /// Errors: `Config` in `field` for a place that cannot be written, or that another process of this machine writes to; `Path`.
+    pub fn open(place: &Path, field: &str) -> Result<Option<Self>> {
         let Some(target) = Target::of(place, field)? else { return Ok(None) };
         let text = target.place.display().to_string();
         let kept = cache::root()?.join(OUTGOING).join(format!("{:016x}", xxh3_64(text.as_bytes())));
@@ -211,9 +224,53 @@ impl Outgoing {
                 writer
             }
         };
-        let outgoing = Outgoing { target, field: field.to_owned(), kept, writer, _lock: lock };
-        outgoing.target.is_free(field, &outgoing.writer)?;
-        Ok(Some(outgoing))
+        Ok(Some(Outgoing { target, field: field.to_owned(), kept, writer, _lock: lock }))
+    }
+
+    /// Whether the place holds nothing of others; `false` where it holds files, of whoever wrote them.
+    ///
+    /// Errors: `Config` in the field where another writer has claimed it; `Path` and `Format` of reading there.
+    pub fn is_free(&self) -> Result<bool> {
+        Ok(self.target.in_the_way(&self.field, &self.writer)?.is_none())
+    }
+
+    /// Whether the place has the files of the folder, and no others: names, lengths, and the bytes of the manifest.
+    ///
+    /// Errors: `Path` and `Format` of reading.
+    pub fn is_sent(&self) -> Result<bool> {
+        let mut files = Vec::new();
+        list(&self.folder(), "", &mut files)?;
+        files.sort_unstable();
+        let there: Vec<_> = self.target.files()?;
+        let visible = |(name, _): &&(String, u64)| !name.split('/').any(|part| part.starts_with('.'));
+        Ok(there.iter().filter(visible).eq(files.iter()) && self.manifest()?.unwrap_or(true))
+    }
+
+    /// Whether the manifest at the place is the one of the folder; none where the place has no manifest.
+    fn manifest(&self) -> Result<Option<bool>> {
+        let there = files::read(&self.target.place.join(MANIFEST), MOST_MANIFEST);
+        let there = match there {
+            Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => None,
+            there => there?,
+        };
+        Ok(there.map(|there| fs::read(self.folder().join(MANIFEST)).is_ok_and(|here| here == there)))
+    }
+
+    /// The refusal of a place that has files of others.
+    pub fn refusal(&self) -> Error {
+        let first = self.target.files().ok().and_then(|files| files.into_iter().next());
+        self.target.full(&self.field, &first.map_or_else(|| "a file".to_owned(), |(name, _)| name))
+    }
+
+    /// A folder of this machine beside the one with the output, which goes with it once the output is sent.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.kept.join(name)
+    }
+
+    /// Removes what this machine keeps for the place.
+    pub fn abandon(self) {
+        // The next writer overwrites what cannot be removed here.
+        let _ = fs::remove_dir_all(self.folder());
     }
 
     /// Checks all that [`Outgoing::to`] checks and changes nothing; `false` where `place` is of this machine.
@@ -246,6 +303,12 @@ impl Outgoing {
         files.sort_by_key(|(name, _)| (name == MANIFEST, name.clone()));
         let all: u64 = files.iter().map(|(_, len)| len).sum();
         let (mut claim, name) = (self.claim()?, self.target.file(CLAIM));
+        match self.manifest()? {
+            Some(true) => {}
+            // This writer was killed after all of another output was there.
+            Some(false) => return Err(self.target.full(&self.field, MANIFEST)),
+            None => self.remove_others(&files)?,
+        }
         let mut done = 0;
         for (file, _) in &files {
             let (to, from) = (self.target.file(file), folder.join(file));
@@ -277,6 +340,14 @@ impl Outgoing {
         // The output is whole in the bucket; the next writer overwrites what cannot be removed here.
         let _ = fs::remove_dir_all(&folder);
         Ok(files.len() as u64)
+    }
+
+    /// Removes what this writer sent of another output before it was killed.
+    fn remove_others(&self, files: &[(String, u64)]) -> Result<()> {
+        let own: BTreeSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let there = self.target.files()?;
+        let others = there.iter().filter(|(name, _)| !own.contains(name.as_str()));
+        Ok(self.target.writes()?.delete_all(&others.map(|(name, _)| self.target.file(name)).collect::<Vec<_>>())?)
     }
 
     /// Claims the place for this writer, unless another has claimed it.
@@ -376,10 +447,8 @@ pub fn clean(left: &Left, dead: bool) -> Result<()> {
     if claim.writer != there.writer || there.is_alive() && !dead {
         return Err(target.taken("place", &there));
     }
-    let writes = target.writes()?;
-    for (name, _) in left.files.iter().filter(|_| !left.whole) {
-        writes.delete(&target.file(name))?;
-    }
+    let (writes, files) = (target.writes()?, left.files.iter().filter(|_| !left.whole));
+    writes.delete_all(&files.map(|(name, _)| target.file(name)).collect::<Vec<_>>())?;
     Ok(writes.delete(&target.file(CLAIM))?)
 }
 

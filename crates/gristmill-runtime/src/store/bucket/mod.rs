@@ -229,6 +229,10 @@ impl Writes for Bucket {
         self.requests.delete(&key_of(name)?)
     }
 
+    fn delete_all(&self, names: &[String]) -> Result<()> {
+        self.requests.delete_all(names.iter().map(|name| key_of(name)).collect::<Result<_>>()?)
+    }
+
     fn list_all(&self, folder: &str, each: &mut dyn FnMut(&str, u64) -> ControlFlow<()>) -> Result<()> {
         self.requests.list(&key_of(folder)?, &mut |meta| each(meta.location.as_ref(), meta.size))
     }

@@ -17,7 +17,7 @@ use object_store::{Error as Refusal, MultipartId, ObjectStore, ObjectStoreExt, P
 
 use super::asking::{Failed, Try};
 use super::net;
-use super::requests::Requests;
+use super::requests::{self, Requests};
 
 /// Bytes of a part, unless the object would have too many; an object of at most one part takes one request.
 const PART: u64 = 16 << 20;
@@ -27,6 +27,12 @@ const AT_ONCE: u64 = 4 * PART;
 
 /// The most parts that services take for one object.
 const MOST: u64 = 10_000;
+
+/// The right that writing needs, by the schemes of each cloud; and the one that removing needs.
+const WRITE: [(&str, &str); 3] =
+    [("s3", "s3:PutObject"), ("gs gcs", "storage.objects.create"), ("az abfs", "Storage Blob Data Contributor")];
+const DELETE: [(&str, &str); 3] =
+    [("s3", "s3:DeleteObject"), ("gs gcs", "storage.objects.delete"), ("az abfs", "Storage Blob Data Contributor")];
 
 /// What writes objects in parts.
 #[derive(Clone)]
@@ -154,19 +160,32 @@ impl Requests {
     ///
     /// Errors: as [`Requests::put`].
     pub(super) fn delete(self: &Arc<Self>, key: &Key) -> Result<()> {
-        let (own, of) = (Arc::clone(self), key.clone());
+        net::wait(Arc::clone(self).deleted(key.clone()))?
+    }
+
+    /// Removes objects, several at once.
+    ///
+    /// Errors: as [`Requests::put`], the first.
+    pub(super) fn delete_all(self: &Arc<Self>, keys: Vec<Key>) -> Result<()> {
+        let own = Arc::clone(self);
         net::wait(async move {
-            let make = || -> Try<()> {
-                let (client, key) = (Arc::clone(&own.client), of.clone());
-                Box::pin(async move {
-                    match client.delete(&key).await {
-                        Err(Refusal::NotFound { .. }) => Ok(()),
-                        deleted => deleted,
-                    }
-                })
-            };
-            own.order(&of, 0, make).await
+            let one = |key| Arc::clone(&own).deleted(key);
+            stream::iter(keys).map(one).buffer_unordered(requests::AT_ONCE).try_collect::<()>().await
         })?
+    }
+
+    async fn deleted(self: Arc<Self>, key: Key) -> Result<()> {
+        let make = || -> Try<()> {
+            let (client, key) = (Arc::clone(&self.client), key.clone());
+            Box::pin(async move {
+                match client.delete(&key).await {
+                    Err(Refusal::NotFound { .. }) => Ok(()),
+                    deleted => deleted,
+                }
+            })
+        };
+        let answer = self.counts.order(0, self.patience, make).await;
+        answer.map_err(|failed| self.denied(&key, failed, DELETE))
     }
 
     /// Makes one request to the client that writes in parts.
@@ -182,6 +201,18 @@ impl Requests {
 
     async fn order<T>(&self, key: &Key, len: u64, make: impl FnMut() -> Try<T>) -> Result<T> {
         let answer = self.counts.order(len, self.patience, make).await;
-        answer.map_err(|failed: Failed| self.named(key, failed))
+        answer.map_err(|failed: Failed| self.denied(key, failed, WRITE))
+    }
+
+    /// What did not work, with the URL; of a refusal also the right that is needed.
+    fn denied(&self, key: &Key, failed: Failed, rights: [(&str, &str); 3]) -> Error {
+        let e = self.named(key, failed);
+        let right = rights.iter().find(|(schemes, _)| schemes.split(' ').any(|scheme| self.url.starts_with(scheme)));
+        match right {
+            Some((_, right)) if e.kind() == Kind::Io(ErrorKind::PermissionDenied) => {
+                e.and(&format!("; this needs the right {right}"))
+            }
+            _ => e,
+        }
     }
 }
