@@ -50,13 +50,13 @@ fn commands_read_a_bucket_as_they_read_a_folder() {
 }
 
 /// A server over a folder that has games, with an empty bucket `out`.
-struct Bucket {
-    folder: tempfile::TempDir,
-    server: Running,
+pub(crate) struct Bucket {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) server: Running,
 }
 
 impl Bucket {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("out")).unwrap();
         let games = folder.path().join("games");
@@ -66,33 +66,33 @@ impl Bucket {
         Bucket { folder, server }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn command(&self, words: &[&str], cache: &str) -> Command {
+    pub(crate) fn command(&self, words: &[&str], cache: &str) -> Command {
         let cache = self.path(cache);
         let reached = ["--anonymous", "--endpoint", &self.server.address, "--cache", &cache];
         gristmill(&[words, &reached].concat())
     }
 
     /// The exit code, and all that was printed.
-    fn ran(&self, words: &[&str]) -> (Option<i32>, String) {
+    pub(crate) fn ran(&self, words: &[&str]) -> (Option<i32>, String) {
         self.ran_with(words, "cache")
     }
 
-    fn ran_with(&self, words: &[&str], cache: &str) -> (Option<i32>, String) {
+    pub(crate) fn ran_with(&self, words: &[&str], cache: &str) -> (Option<i32>, String) {
         let ran = self.command(words, cache).output().unwrap();
         (ran.status.code(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
     }
 
-    fn fail(&self, rule: &str) {
+    pub(crate) fn fail(&self, rule: &str) {
         assert_eq!(self.server.obey(&format!(r#"{{"fail": {rule}}}"#)), "ok");
     }
 }
 
 /// Every file below a folder, with a digest of its bytes.
-fn tree(folder: &str) -> BTreeMap<String, u64> {
+pub(crate) fn tree(folder: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from(folder)];
     while let Some(at) = folders.pop() {

@@ -28,6 +28,7 @@ mod real_sample;
 mod recovering;
 mod reports;
 mod round_trip;
+mod shares_in_buckets;
 mod shell;
 mod terminal;
 mod tokenizer;
