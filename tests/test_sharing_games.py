@@ -114,7 +114,7 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
         (drop, out, {"version": 7, "share": "two"}, "such as 17/400"),
         (drop, out, {"version": 7, "share": (1.5, 2)}, "such as"),
         (drop, drop / "out", {"version": 7}, "lies within"),
-        (drop, Path("s3://games/out"), {"version": 7}, "a folder that all machines reach"),
+        (drop, Path("http://127.0.0.1:1/out"), {"version": 7}, "is read only"),
     ]
     for source, place, options, says in wrong:
         with pytest.raises((gm.ConfigError, ValueError), match=says):

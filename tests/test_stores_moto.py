@@ -24,6 +24,9 @@ pytest.importorskip("moto.server", reason="skipped: needs moto[server]")
 #: What a writer elsewhere says of itself.
 CLAIM = {"writer": "x", "host": "there", "process": 7, "since": 1, "renewed": 2}
 
+#: Where the servers of buckets are.
+ADDRESSES: dict[str, str] = {}
+
 KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
 
 
@@ -71,6 +74,7 @@ def bucket(drops: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     with moto(tmp_path_factory.mktemp("server")) as address:
         fill("second-opinion", drops, address)
         stores.reach("s3://second-opinion", endpoint=address, patience=20)
+        ADDRESSES["s3://second-opinion"] = address
         yield "s3://second-opinion"
 
 
@@ -148,4 +152,27 @@ def test_a_claim_of_another_writer_is_kept(bucket: str, drops: Path, tmp_path: P
         gm.pack(drops / "games", f"{bucket}/taken")
     assert stores.clean(f"{bucket}/taken").claim == CLAIM
     gm.pack(drops / "games", f"{bucket}/taken")
+    stores.cache()
+
+
+def test_shares_are_joined_as_on_a_disk(bucket: str, drops: Path, tmp_path: Path) -> None:
+    out = f"{bucket}/shared"
+    for number in (2, 1, 3, 1):
+        # Each on a machine of its own.
+        stores.cache(tmp_path / f"twins{number}")
+        made = gm.pack(drops / "games", out, share=(number, 3))
+        assert made.share is not None
+    with pytest.raises(gm.ConfigError, match="number of shares: 3 there, 4 now"):
+        gm.pack(drops / "games", out, share=(1, 4))
+    assert gm.shares(out).done == 3
+    gm.commit(out)
+    client = boto3.client("s3", endpoint_url=ADDRESSES[bucket], **KEYS)
+    keys = [found["Key"] for found in client.list_objects_v2(Bucket="second-opinion", Prefix="shared")["Contents"]]
+    files = {path.name: path.read_bytes() for path in (drops / "chess").iterdir() if path.is_file()}
+    assert sorted(keys) == sorted(f"shared/{name}" for name in files), "the shares are gone"
+    for name, data in files.items():
+        body = client.get_object(Bucket="second-opinion", Key=f"shared/{name}")["Body"].read()
+        assert body == data, name
+    with pytest.raises(gm.ConfigError, match="committed already"):
+        gm.commit(out)
     stores.cache()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill import _gristmill
@@ -127,7 +127,7 @@ def requests() -> dict[str, Requests]:
 
 @dataclass(frozen=True)
 class Left:
-    """What a killed job left at a place in a bucket."""
+    """What killed jobs left at a place in a bucket, and beside it of shares."""
 
     place: str
     #: The claim: `writer`, `host`, `process`, `since` and `renewed` (seconds since 1970); `None` without one.
@@ -136,14 +136,20 @@ class Left:
     whole: bool
     #: The files: names below the place, and bytes.
     files: dict[str, int]
+    #: Files beside the place that belong to no share that is done: names below the folder of shares, and bytes.
+    shares: dict[str, int] = field(default_factory=dict)
+    #: Shares on which processes worked within ten minutes, whose files are not among them.
+    running: int = 0
 
 
 def clean(url: str, *, dead: bool = False, dry_run: bool = False) -> Left:
-    """Removes what a killed job left at a place in a bucket; keeps a whole pack.
+    """Removes what killed jobs left at a place in a bucket, and beside it of shares.
+
+    It keeps a whole pack, and shares that are done.
 
     Args:
         url: the output of the job, such as `s3://games/june`.
-        dead: the job is dead, although it renewed its claim within the last ten minutes.
+        dead: the jobs are dead, although they said within the last ten minutes that they live.
         dry_run: look only.
 
     Raises:
@@ -151,7 +157,7 @@ def clean(url: str, *, dead: bool = False, dry_run: bool = False) -> Left:
         OSError: the bucket cannot be read or written.
     """
     left = json.loads(_gristmill.clean_place(url, dead, dry_run))
-    return Left(**left | {"files": dict(left["files"])})
+    return Left(**left | {"files": dict(left["files"]), "shares": dict(left["shares"])})
 
 
 class Memory(MutableMapping[str, bytes]):

@@ -115,11 +115,16 @@ pub(super) fn share_of(name: &str) -> Option<&str> {
 
 /// Removes the attempts of dead processes at the share `done`.
 pub(super) fn remove_dead(done: &Path) {
-    let prefix = prefix(done);
-    let entries = done.parent().and_then(|folder| fs::read_dir(folder).ok());
-    for entry in entries.into_iter().flatten().flatten() {
+    if let Some(folder) = done.parent() {
+        remove_dead_in(folder, &prefix(done));
+    }
+}
+
+/// Removes the attempts of dead processes in a folder, of those whose names begin with `prefix`.
+pub(super) fn remove_dead_in(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        if name.to_string_lossy().starts_with(&prefix) && path.join(LEASE).exists() && alive(&path).is_none() {
+        if name.to_string_lossy().starts_with(prefix) && path.join(LEASE).exists() && alive(&path).is_none() {
             // The commit removes the folders that remain.
             let _ = fs::remove_dir_all(path);
         }

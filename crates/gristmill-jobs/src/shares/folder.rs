@@ -233,7 +233,12 @@ impl Folder {
             Some(depot) => {
                 let deposit = depot.begin(&away::rooms(plan), &share.name())?;
                 depot.remove([away::failed(plan, share).as_str()])?;
-                Attempt::begin(depot.here(&share.name())?, Some(deposit))
+                let here = depot.here(&share.name())?;
+                if let Some(folder) = here.parent() {
+                    // What killed processes of this machine left, whatever they made.
+                    attempt::remove_dead_in(folder, ".");
+                }
+                Attempt::begin(here, Some(deposit))
             }
         }
     }
@@ -248,9 +253,6 @@ impl Folder {
         let _ = depot.remove([away::failed(plan, share).as_str()]);
         if let Ok(Some(sent)) = self.sent_of(plan, &share.name()) {
             let _ = depot.remove_others(&away::rooms(plan), &share.name(), &sent);
-        }
-        if let Ok(here) = depot.here(&share.name()) {
-            attempt::remove_dead(&here);
         }
     }
 

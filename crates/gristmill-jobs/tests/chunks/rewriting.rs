@@ -188,7 +188,7 @@ fn an_output_that_can_have_no_shares_is_refused() {
         let refusal = share(&filter(), &options(games.path(), &out, Container::Same), 1, 2).unwrap_err();
         assert!(matches!(&refusal, Error::Config { .. }) && refusal.to_string().contains(says), "{says}: {refusal}");
     };
-    refused("s3://games/june".into(), "a folder that all machines reach");
+    refused("http://127.0.0.1:1/june".into(), "is read only");
     refused(games.path().join("a/out"), "lies within");
     run(&filter(), &options(games.path(), &out, Container::Same)).unwrap();
     refused(out, "a run wrote here already");
