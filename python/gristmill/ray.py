@@ -9,7 +9,7 @@ Each makes what `gristmill.pack` and the like make, byte for byte, by a task for
 makes the shares that are missing, and no other, after Ctrl-C, after a failure, and after this process was killed. Ray
 makes those again whose machine was lost. Games do not pass through it: each task reads its files and writes its share
 itself. `input`, the folder of `output`, and whatever else is read lie where every machine reaches them by the same
-path.
+path, or by the same URL in a bucket.
 
 All take, beside the options of their job:
 

@@ -28,6 +28,8 @@ NOT_RUN = {
     "pack games s3://": "it is a bucket of the reader",
     "rescore s3://": "it is a bucket of the reader",
     "clean s3://": "it is a bucket of the reader",
+    "shares s3://": "it is a bucket of the reader; test_stores_shares.py does it",
+    "commit s3://": "it is a bucket of the reader; test_stores_shares.py does it",
     "generate random --env PongNoFrameskip-v4": "needs the extra atari",
     "generate random --config demos.toml": "plays for 250 000 steps, of a configuration of one's own",
     "ray pack": "needs a Ray cluster; test_ray_pack.py does it",

@@ -278,3 +278,29 @@ fn a_killed_writer_leaves_no_pack_and_resumes() {
         assert_eq!(bucket.ran(&["verify", &place]).0, Some(0), "{moment}");
     }
 }
+
+#[test]
+fn another_output_at_the_claim_of_a_killed_writer_mixes_with_nothing() {
+    let bucket = Bucket::new();
+    let (games, other) = (bucket.path("games"), bucket.path("other"));
+    let made = ["generate", "2048", &other, "--games", "3", "--seed", "2"];
+    assert!(gristmill(&made).output().unwrap().status.success());
+    assert_eq!(bucket.ran(&["pack", &other, &bucket.path("rows")]).0, Some(0));
+    // Half of one pack was sent; another one is sent to the place.
+    bucket.fail(r#"{"operation": "put", "key": "manifest", "times": 1, "fault": "access_denied"}"#);
+    assert_eq!(bucket.ran(&["pack", &games, "s3://out/half"]).0, Some(1));
+    let (code, text) = bucket.ran(&["pack", &other, "s3://out/half"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(tree(&bucket.path("out/half")), tree(&bucket.path("rows")));
+    // All of one pack was sent, and its writer was killed before it released the place.
+    bucket.fail(r#"{"operation": "delete", "key": "writer", "times": 1, "fault": "access_denied"}"#);
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/whole"]);
+    assert!(code == Some(1) && text.contains("s3:DeleteObject"), "{text}");
+    let whole = tree(&bucket.path("out/whole"));
+    let (code, text) = bucket.ran(&["pack", &other, "s3://out/whole"]);
+    assert!(code == Some(2) && text.contains("manifest.json is there already"), "{text}");
+    assert_eq!(tree(&bucket.path("out/whole")), whole);
+    let (code, text) = bucket.ran(&["pack", &games, "s3://out/whole"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!tree(&bucket.path("out/whole")).contains_key(".writer.json"));
+}

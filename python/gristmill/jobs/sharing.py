@@ -60,15 +60,17 @@ def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> A
     Its bytes are those that one process makes of the same input; what is returned is what the job returns, and of a
     mark what `gristmill mark --json` prints.
 
+    The shares of an output in a bucket are fetched to this machine, joined here, and the output is sent.
+
     Args:
-        output: the output, as the shares had it.
-        overwrite: replace a pack, report or mark that is there, once the new one is complete; of other jobs it is
-            refused.
+        output: the output, as the shares had it: a path or URL.
+        overwrite: replace a pack, report or mark that is there, once the new one is complete; of other jobs, and of a
+            pack in a bucket, it is refused.
         dry_run: see whether all shares are there only.
 
     Raises:
         ConfigError: there are no shares; shares are missing, which are named, or another version made them; or the
-            output is there already.
+            output is there already, or another process writes it to the bucket now.
         FormatError: a share or a plan that is damaged.
         OSError: a file or folder; another process commits them now.
         KeyboardInterrupt: Ctrl-C; the shares are all there.

@@ -17,6 +17,7 @@ Examples:\n  gristmill pack games pack\n  \
 gristmill pack games pack --append\n  \
 gristmill pack games pack --resume\n  \
 gristmill pack games pack --share 1/400\n  \
+gristmill pack s3://games/june s3://games/pack --share 1/400\n  \
 gristmill pack pack --abandon\n  \
 gristmill pack logs steps --layout packed46 --shard-rows 100000000"
 )]
@@ -100,14 +101,14 @@ pub(crate) struct Recover {
     pub(crate) json: bool,
 }
 
-/// What a killed job left in a bucket -> removed.
+/// What killed jobs left in a bucket, and beside it of shares -> removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill clean s3://games/june --dry-run\n  gristmill clean s3://games/june")]
 pub(crate) struct Clean {
-    /// URL of the pack or folder that the job wrote.
+    /// URL of the pack, folder or report that the jobs wrote.
     #[arg(value_name = "URL")]
     pub(crate) place: PathBuf,
-    /// The job is dead, although it renewed its claim within the last ten minutes.
+    /// The jobs are dead, although they said within the last ten minutes that they live.
     #[arg(long)]
     pub(crate) dead: bool,
     /// Print what would be removed, and remove nothing.

@@ -11,12 +11,13 @@ use gristmill_jobs::shares::Share;
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, or shares are missing, 3 done, but games were left out (--skip-bad \
 makes it 0); \
-of games that were written again, and of reports, those of their command.\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack"
+of games that were written again, and of reports, those of their command.\n\nExamples:\n  gristmill commit pack --dry-run\n  gristmill commit pack\n  \
+gristmill commit s3://games/pack"
 )]
 pub(crate) struct Commit {
-    /// OUT of the shares.
+    /// OUT of the shares: a folder or file, or a URL in a bucket.
     pub(crate) out: PathBuf,
-    /// Replace an existing pack, report or mark, once the new one is complete; refused for other jobs.
+    /// Replace an existing pack, report or mark, once the new one is complete; refused for other jobs, and for a pack in a bucket.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Exit with 0, not 3, even if games were left out of a pack.
@@ -37,7 +38,7 @@ pub(crate) struct Commit {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill shares pack\n  gristmill shares pack --json")]
 pub(crate) struct Shares {
-    /// OUT of the shares.
+    /// OUT of the shares: a folder or file, or a URL in a bucket.
     pub(crate) out: PathBuf,
     /// Print one line of JSON on stdout.
     #[arg(long)]

@@ -224,5 +224,5 @@ impl Committing<'_> {
 
 /// A folder of this machine for the time of a commit.
 fn temporary() -> Result<TempDir> {
-    tempfile::tempdir().map_err(|e| Error::path(&std::env::temp_dir(), &e))
+    tempfile::tempdir().map_err(|e| Error::path(std::env::temp_dir(), &e))
 }

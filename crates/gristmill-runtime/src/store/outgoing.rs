@@ -227,7 +227,7 @@ impl Outgoing {
         Ok(Some(Outgoing { target, field: field.to_owned(), kept, writer, _lock: lock }))
     }
 
-    /// Whether the place holds nothing of others; `false` where it holds files, of whoever wrote them.
+    /// Whether the place holds nothing of others; `false` where it holds files, its own of an earlier run too.
     ///
     /// Errors: `Config` in the field where another writer has claimed it; `Path` and `Format` of reading there.
     pub fn is_free(&self) -> Result<bool> {
