@@ -259,6 +259,28 @@ fn a_killed_commit_leaves_no_pack_and_is_run_again() {
 }
 
 #[test]
+fn a_commit_that_is_stopped_fetches_only_what_is_missing() {
+    let job = Job::new();
+    job.all_shares("s3://out/pack", 2);
+    job.bucket.fail(r#"{"operation": "get", "key": "files/00002-of-00002", "fault": {"stall": 400}}"#);
+    let child = job.begun(&["commit", "s3://out/pack"], "cache");
+    let kept = job.bucket.path("cache/outgoing");
+    let has = |name: &str| Path::new(&kept).exists() && tree(&kept).keys().any(|path| path.contains(name));
+    while !has("00001-of-00002/share.json") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let (code, text) = ended(child);
+    assert!(code == Some(130) && text.contains("stopped"), "{text}");
+    assert_eq!(job.served("pack"), BTreeMap::new());
+    assert_eq!(job.bucket.server.obey("\"mend\""), "ok");
+    job.bucket.fail(r#"{"operation": "get", "key": "files/00001-of-00002", "fault": "access_denied"}"#);
+    job.committed("pack", "cache");
+    assert_eq!(tree(&kept), BTreeMap::new());
+}
+
+#[test]
 fn of_several_commits_one_makes_the_pack() {
     let job = Job::new();
     for round in 0..4 {

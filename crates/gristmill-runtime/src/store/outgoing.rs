@@ -270,7 +270,7 @@ impl Outgoing {
     /// Removes what this machine keeps for the place.
     pub fn abandon(self) {
         // The next writer overwrites what cannot be removed here.
-        let _ = fs::remove_dir_all(self.folder());
+        let _ = fs::remove_dir_all(&self.kept);
     }
 
     /// Checks all that [`Outgoing::to`] checks and changes nothing; `false` where `place` is of this machine.
@@ -338,7 +338,7 @@ impl Outgoing {
         }
         writes.delete(&name)?;
         // The output is whole in the bucket; the next writer overwrites what cannot be removed here.
-        let _ = fs::remove_dir_all(&folder);
+        let _ = fs::remove_dir_all(&self.kept);
         Ok(files.len() as u64)
     }
 
@@ -388,8 +388,9 @@ impl Outgoing {
 impl Drop for Outgoing {
     /// Leaves nothing on this machine where no job wrote a file.
     fn drop(&mut self) {
-        let begun = fs::read_dir(self.folder()).is_ok_and(|mut entries| entries.next().is_some());
-        if !begun {
+        let holds = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        let mut folders = fs::read_dir(&self.kept).into_iter().flatten().flatten().map(|entry| entry.path());
+        if !folders.any(|folder| holds(&folder)) {
             let _ = fs::remove_dir_all(&self.kept);
         }
     }
