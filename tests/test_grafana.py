@@ -91,11 +91,13 @@ def demonstrations() -> Iterator[str]:
 
 
 def elsewhere(folder: Path, options: Options) -> Iterator[str]:
-    """A stream and a pack of a bucket."""
+    """A stream of a bucket that sends events to a queue."""
     server = FaultServer(built(), folder, "--anonymous")
     try:
         gm.stores.reach("s3://", endpoint=server.address, anonymous=True)
-        yield lines_of(gm.DataLoader(gm.presets.lc0("s3://drops/games", watch=False, **options)))
+        # A queue that does not answer has counts, too.
+        gm.stores.reach("sqs://", endpoint="http://127.0.0.1:9")
+        yield lines_of(gm.DataLoader(gm.presets.lc0("s3://drops/games", events="sqs://drops", **options)))
     finally:
         server.close()
 

@@ -1,11 +1,7 @@
 """A second opinion on buckets: moto's S3 answers as the service does, and what boto3 put there is read as from disk."""
 
-import contextlib
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +10,7 @@ import numpy as np
 import pytest
 from certificates import write_certificates
 from generated_games import write_games
+from moto_server import KEYS, moto, use_keys
 
 import gristmill as gm
 from gristmill import stores
@@ -27,8 +24,6 @@ CLAIM = {"writer": "x", "host": "there", "process": 7, "since": 1, "renewed": 2}
 #: Where the servers of buckets are.
 ADDRESSES: dict[str, str] = {}
 
-KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-
 
 @pytest.fixture(scope="module")
 def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,20 +33,6 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "taken").mkdir()
     (folder / "taken" / ".writer.json").write_text(json.dumps(CLAIM))
     return folder
-
-
-@contextlib.contextmanager
-def moto(folder: Path, *options: str | Path) -> Iterator[str]:
-    """The address of a server of moto while it runs."""
-    said = folder / "said"
-    with said.open("w") as out:
-        line = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0", *options]
-        server = subprocess.Popen(line, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        yield _address(server, said)
-    finally:
-        server.kill()
-        server.wait()
 
 
 def fill(name: str, drops: Path, address: str, **more: Any) -> None:
@@ -64,8 +45,7 @@ def fill(name: str, drops: Path, address: str, **more: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name.upper().replace("REGION_NAME", "AWS_REGION"), value)
+    use_keys(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +56,6 @@ def bucket(drops: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         stores.reach("s3://second-opinion", endpoint=address, patience=20)
         ADDRESSES["s3://second-opinion"] = address
         yield "s3://second-opinion"
-
-
-def _address(server: "subprocess.Popen[bytes]", said: Path) -> str:
-    for _ in range(600):
-        found = [
-            word for word in said.read_text().split() if word.startswith(("http://127.0.0.1:", "https://127.0.0.1:"))
-        ]
-        if found:
-            return found[0]
-        assert server.poll() is None, said.read_text()
-        time.sleep(0.1)
-    raise AssertionError(f"moto did not say where it is: {said.read_text()}")
 
 
 def batches(source: Any) -> list[Any]:

@@ -41,12 +41,14 @@ class QueueConfig:
 class FilePathProviderConfig:
     """Finds the files of a directory, then watches it.
 
-    With `watch=True` it also waits where there is no game at all yet; without a value that is an error.
+    With `watch=True` it also waits where there is no game at all yet; without a value that is an error. `events` names
+    a queue, `"sqs://NAME"`, that the bucket of `directory` sends its events to (docs/guide/buckets.md).
     """
 
     directory: Path = ""
     watch: bool | None = None
     rescan_seconds: float = 60.0
+    events: str | None = None
     output: QueueConfig = field(default_factory=QueueConfig)
 
 

@@ -28,6 +28,7 @@ def lc0(
     position_cache: int | None = None,
     epochs: int | None = None,
     watch: bool | None = None,
+    events: str | None = None,
     split: Mapping[str, int] | None = None,
     split_by: Literal["name", "file"] | None = None,
     folds: int | None = None,
@@ -76,6 +77,8 @@ def lc0(
         epochs: whole passes over the files there are, in order, then the end: for validation. Each loop is a pass.
         watch: whether files that appear later are taken too; by default unless `epochs` is set. `True` also waits where
             there is no game at all yet, and says so through `logging`; else that is an error.
+        events: queue, `"sqs://NAME"`, that the bucket of the directory sends its events to: new games are found as the
+            events come, and by listing all the same (docs/guide/buckets.md). One directory only.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
         split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on
             one side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as before.

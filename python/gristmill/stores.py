@@ -17,7 +17,7 @@ from gristmill import _gristmill
 
 __all__ = ["Left", "Memory", "Requests", "at", "cache", "clean", "reach", "requests"]
 
-_SCHEMES = ("s3://", "s3a://", "gs://", "gcs://", "az://", "abfs://", "abfss://", "http://", "https://")
+_SCHEMES = ("s3://", "s3a://", "gs://", "gcs://", "az://", "abfs://", "abfss://", "http://", "https://", "sqs://")
 
 
 def reach(
@@ -37,7 +37,7 @@ def reach(
     What is not said here comes from where the tools of each cloud look: environment variables, profiles, roles.
 
     Args:
-        url: a bucket, such as `s3://games`, or a scheme, such as `s3://`.
+        url: a bucket, such as `s3://games`, a queue of events, such as `sqs://games`, or a scheme, such as `s3://`.
         endpoint: the URL of the service, where it is not its usual one.
         anonymous: sign no request, for public buckets.
         allow_http: let requests pass without encryption to other machines; to this one they may without it.

@@ -54,6 +54,8 @@ pub struct Lc0Preset {
     pub epochs: Option<u32>,
     /// Whether files that appear later are taken too; absent: yes unless `epochs` is set.
     pub watch: Option<bool>,
+    /// Queue that the bucket of the one directory sends its events to.
+    pub events: Option<String>,
     /// Named shares of the games, such as `[["train", 9], ["test", 1]]`: one loader output each.
     pub split: Vec<(String, u64)>,
     /// What decides the share of a game.
@@ -120,6 +122,7 @@ impl Default for Lc0Preset {
             position_count: None,
             epochs: None,
             watch: None,
+            events: None,
             split: Vec::new(),
             split_by: SplitBy::default(),
             folds: None,
@@ -280,6 +283,7 @@ fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &
         file_path_provider: Some(FilePathProviderConfig {
             directory: directory.to_owned(),
             watch: options.watch.or(options.epochs.map(|_| false)),
+            events: options.events.clone(),
             ..FilePathProviderConfig::default()
         }),
         ..stage(files.clone(), &[])

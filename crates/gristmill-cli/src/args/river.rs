@@ -44,6 +44,9 @@ pub(crate) struct River {
     /// Also take files that appear later [default: true, with --epochs false].
     #[arg(long, value_name = "BOOL", help_heading = "Of directories")]
     pub(crate) watch: Option<bool>,
+    /// Queue (sqs://NAME) to which the bucket of the folder sends its events: find new games as they come.
+    #[arg(long, value_name = "QUEUE", help_heading = "Of directories")]
+    pub(crate) events: Option<String>,
     /// Wait if a folder has no games yet, instead of ending with an error.
     #[arg(long, conflicts_with_all = ["epochs", "watch", "replay"])]
     pub(crate) wait: bool,

@@ -93,6 +93,7 @@ pub(super) fn refuse_options_of_streams(river: &River, pack: &str) -> Result<()>
         ("--sampling-rate", river.sampling_rate.is_some()),
         ("--position-count", river.position_count.is_some()),
         ("--watch", river.watch.is_some()),
+        ("--events", river.events.is_some()),
         ("--split", river.split.is_some()),
         ("--lanes", river.lanes.is_some()),
     ];

@@ -95,6 +95,7 @@ fn refuse_options(river: &River, path: &str) -> Result<()> {
         ("--position-cache", river.position_cache.is_some()),
         ("--epochs", river.epochs.is_some()),
         ("--watch", river.watch.is_some()),
+        ("--events", river.events.is_some()),
         ("--tensors", river.tensors.is_some()),
         ("--last-batch", river.last_batch.is_some()),
         ("--split", river.split.is_some()),
@@ -142,6 +143,7 @@ fn preset(river: &River) -> Result<Lc0Preset> {
         position_cache: river.position_cache,
         epochs: river.epochs,
         watch: river.watch,
+        events: river.events.clone(),
         split: river.split.clone().unwrap_or_default(),
         split_by: match river.split_by {
             Some(SplitBy::File) => config::SplitBy::File,

@@ -66,6 +66,13 @@ const MEANT: &[(&str, Grows, &str)] = &[
     ("duplicate_files", Yes, "Files left out because the same bytes were counted already"),
     ("duplicates", Yes, "Frames left out because their position came just before"),
     ("epoch", No, "Which pass over the data the loader is in, from 0"),
+    (
+        "events_ignored",
+        Yes,
+        "Events of the queue that name nothing the stage looks for: other buckets, folders, kinds of events",
+    ),
+    ("events_received", Yes, "Events that came from the queue, repeated ones each time"),
+    ("events_unreadable", Yes, "Messages of the queue that cannot be read, and stay there"),
     ("faults", Yes, "Files and folders that could not be read, watched, opened or indexed"),
     ("files", No, "Files that the stage has found"),
     ("files_held", No, "Files that are held for saved states"),

@@ -114,6 +114,11 @@ pub enum Hint {
 pub trait Watch: Send {
     /// Appends what was noticed since the last call; never waits.
     fn poll(&mut self, hints: &mut Vec<Hint>);
+
+    /// Whether it notices each file that is moved before the next list does.
+    fn sees_moves(&self) -> bool {
+        true
+    }
 }
 
 /// What a loader stands on where that is not this machine: who does its work, what time it is, and where its files are.
@@ -173,6 +178,11 @@ pub trait Store: Send + Sync + Debug {
 
     /// Counts of what this process asks of it over a network; none of what is not on one.
     fn counts(&self) -> Option<Arc<bucket::Counts>> {
+        None
+    }
+
+    /// Counts of the events that its watch receives from a queue; none where it does not read one.
+    fn events(&self) -> Option<Arc<bucket::EventCounts>> {
         None
     }
 

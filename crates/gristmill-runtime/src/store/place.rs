@@ -80,6 +80,23 @@ pub fn open(place: &Path) -> Result<Arc<dyn Store>> {
     }
 }
 
+/// The same with hints of the events that its bucket sends to a queue, where one is named (`sqs://NAME`).
+///
+/// Errors: as [`open`]; `Config` in `events` for a name that is none, a queue that is not there or may not be read, and a place that
+/// sends no events.
+pub fn open_noticed(place: &Path, events: Option<&str>) -> Result<Arc<dyn Store>> {
+    let Some(queue) = events else { return open(place) };
+    let place = resolved(place)?;
+    let refuse = || {
+        let detail = "events come from buckets of s3:// only; other places are listed, or watched by themselves";
+        Error::config("events", format!("{queue}, for {}: {detail}", place.display()))
+    };
+    let (_, rest) = scheme_of(&place).filter(|(scheme, _)| ["s3", "s3a"].contains(scheme)).ok_or_else(refuse)?;
+    let bucket = rest.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+    let (store, name) = elsewhere(&place).ok_or_else(refuse)??;
+    Ok(Arc::new(Under::new(store, &name, &place)?.noticed(queue, &bucket)?))
+}
+
 /// Whether a place, as [`resolved`] gives it, is of this machine's files.
 pub fn is_local(place: &Path) -> bool {
     row_of(place).is_none()

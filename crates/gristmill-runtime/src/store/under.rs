@@ -9,7 +9,8 @@ use std::sync::Arc;
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Kind, Result};
 
-use super::bucket::Counts;
+use super::bucket::events::{Events, Wanted};
+use super::bucket::{Counts, EventCounts};
 use super::only::Only;
 use super::{Faults, FileStat, Hint, Readings, Store, Watch};
 
@@ -19,10 +20,12 @@ pub(super) struct Under {
     store: Arc<dyn Store>,
     /// The folder's name and a `/`; empty for the store's root.
     folder: String,
-    only: Only,
+    only: Arc<Only>,
     /// The folder, for people.
     root: PathBuf,
     readings: Readings,
+    /// The queue that has hints at it.
+    events: Option<Events>,
 }
 
 impl Under {
@@ -48,7 +51,8 @@ impl Under {
         let text = place.display().to_string();
         let meant = only.text().len();
         let root = if meant == 0 { text.as_str() } else { text[..text.len() - meant].trim_end_matches('/') };
-        let under = Under { store, folder, only, root: root.into(), readings: Readings::default() };
+        let only = Arc::new(only);
+        let under = Under { store, folder, only, root: root.into(), readings: Readings::default(), events: None };
         let mut is_there = false;
         let faults = under.each(&mut |_| {
             is_there = true;
@@ -59,15 +63,28 @@ impl Under {
                 let (path, message) = (place.to_owned(), why.to_owned());
                 Err(crate::Error::Path { path, kind: ErrorKind::Other, message })
             }
-            (false, None) if !under.folder.is_empty() && !matches!(under.only, Only::Named(_)) => {
+            (false, None) if !under.folder.is_empty() && !matches!(*under.only, Only::Named(_)) => {
                 Err(crate::Error::path(place, &ErrorKind::NotFound.into()))
             }
             _ => Ok(under),
         }
     }
 
+    /// The same with hints of the events that its bucket sends to a queue.
+    ///
+    /// Errors: as [`Events::open`].
+    pub(super) fn noticed(self, queue: &str, bucket: &str) -> crate::Result<Self> {
+        let (folder, only) = (self.folder.clone(), Arc::clone(&self.only));
+        let wanted: Wanted = Arc::new(move |key| {
+            let is_hidden = |name: &str| name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
+            let name = key.strip_prefix(&folder).filter(|name| !is_hidden(key) && only.has(name));
+            name.map(str::to_owned)
+        });
+        Ok(Under { events: Some(Events::open(queue, bucket, wanted)?), ..self })
+    }
+
     fn each(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
-        if let Only::File(name) = &self.only {
+        if let Only::File(name) = &*self.only {
             // Found by its name, where nothing can be listed, too.
             let mut faults = Faults::default();
             match self.stat(name) {
@@ -119,7 +136,14 @@ impl Store for Under {
         self.store.counts()
     }
 
+    fn events(&self) -> Option<Arc<EventCounts>> {
+        self.events.as_ref().map(Events::counts)
+    }
+
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        if let Some(events) = &self.events {
+            return Ok(Some(events.listen()?));
+        }
         if !self.only.is_all() {
             return Ok(None);
         }
@@ -146,5 +170,9 @@ impl Watch for Hints {
             Hint::Left(name) => below(name).map(Hint::Left),
             all @ (Hint::Lost(_) | Hint::Blind(_)) => Some(all),
         }));
+    }
+
+    fn sees_moves(&self) -> bool {
+        self.watch.sees_moves()
     }
 }

@@ -26,6 +26,10 @@ options! {
         place watch: Option<bool>,
         /// Seconds between full rescans, for file systems without change notices.
         place rescan_seconds: f64,
+        /// The queue, `sqs://NAME`, that a bucket sends events of its objects to: new files are found as the events come, and by
+        /// rescans all the same.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        place events: Option<String>,
         /// Where the files go.
         place output: QueueConfig,
     }
@@ -37,6 +41,7 @@ impl Default for FilePathProviderConfig {
             directory: PathBuf::new(),
             watch: None,
             rescan_seconds: 60.0,
+            events: None,
             output: QueueConfig::default(),
         }
     }

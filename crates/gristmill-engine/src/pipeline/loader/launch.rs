@@ -238,12 +238,14 @@ fn rosters(
             let text = format!("{}: {}", log.directory.display(), e.detail());
             return Err(Error::field(&log.files, "directory", text));
         }
+        let watch = log.watch && !config.replay;
+        let events = log.events.as_deref().filter(|_| watch);
         let store = world
-            .map_or_else(|| store::open(&place), |world| world.open(&place))
+            .map_or_else(|| store::place::open_noticed(&place, events), |world| world.open(&place))
             .map_err(|e| e.in_stage(&log.files))?;
         let find = Search {
             store: Arc::clone(&store),
-            watch: log.watch && !config.replay,
+            watch,
             rescan: log.rescan,
             expected: recall.files(&log.stage).into_iter().flat_map(|past| past.files).map(|file| file.name).collect(),
             waits: io_errors == IoErrors::Wait,

@@ -52,6 +52,8 @@ pub(crate) struct LogPlan {
     /// Whether to wait where there is no game yet.
     pub(crate) waits: bool,
     pub(crate) rescan: Duration,
+    /// The queue that has hints at what comes.
+    pub(crate) events: Option<String>,
     pub(crate) frame_format: FrameFormat,
 }
 
@@ -345,14 +347,29 @@ impl<'a> Lower<'a> {
         if !(provider.rescan_seconds.is_finite() && provider.rescan_seconds >= 0.05) {
             return Err(Error::field(files.name, "rescan_seconds", "expected at least 0.05 seconds"));
         }
+        let watch = provider.watch.unwrap_or(true);
+        if provider.events.is_some() && !watch {
+            return Err(Error::field(
+                files.name,
+                "events",
+                "a directory that is not watched takes no events; set watch",
+            ));
+        }
+        let shares = |log: &&LogPlan| log.events.is_some() && log.events == provider.events;
+        if let Some(other) = self.logs.iter().find(shares) {
+            let detail =
+                format!("stage `{}` reads this queue, and a message goes to one reader; name another", other.files);
+            return Err(Error::field(files.name, "events", detail));
+        }
         self.owners.push(stage);
         self.logs.push(LogPlan {
             stage: node.name.to_owned(),
             files: files.name.to_owned(),
             directory: provider.directory.clone(),
-            watch: provider.watch.unwrap_or(true),
+            watch,
             waits: provider.watch == Some(true),
             rescan: Duration::from_secs_f64(provider.rescan_seconds.min(1e9)),
+            events: provider.events.clone(),
             frame_format: loader.frame_format,
         });
         Ok(self.logs.len() - 1)

@@ -341,7 +341,8 @@ fn sources(roster: &Roster) -> StageMetrics {
         tally("duplicate_files", found.duplicate_files),
         tally("faults", found.faults.total()),
     ];
-    counts.extend(log.traffic().counts().into_iter().map(|(name, total)| tally(name, total)));
+    let elsewhere = log.events().into_iter().chain(log.traffic().counts());
+    counts.extend(elsewhere.map(|(name, total)| tally(name, total)));
     StageMetrics {
         latest: (!found.last_chunk_key.is_empty()).then_some(found.last_chunk_key),
         faults: found.faults.messages().map(str::to_owned).collect(),

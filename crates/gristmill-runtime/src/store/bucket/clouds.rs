@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredentialProvider};
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::multipart::MultipartStore;
@@ -24,9 +25,8 @@ pub(super) type Client = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>)
 ///
 /// Errors: those of the client: a name that is no bucket, a setting that is none.
 pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Client> {
-    // A program that chose another provider of cryptography before keeps it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let retry = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BackoffConfig::default() };
+    secure();
+    let retry = no_retry();
     let endpoint = options.endpoint.as_deref();
     Ok(match scheme {
         "s3" | "s3a" => both(s3(host, options)?.with_retry(retry).build()?),
@@ -62,6 +62,46 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Clie
             (Arc::new(HttpBuilder::new().with_url(url).with_client_options(client).with_retry(retry).build()?), None)
         }
     })
+}
+
+/// What a service of AWS beside S3 is asked with.
+pub(super) struct Account {
+    pub(super) region: String,
+    /// The URL of the service.
+    pub(super) endpoint: String,
+    /// None where requests are not signed.
+    pub(super) credentials: Option<AwsCredentialProvider>,
+    pub(super) client: HttpClient,
+}
+
+/// The account that a bucket is read with, for another service of AWS by the name that its hosts have.
+///
+/// Errors: as [`client`].
+pub(super) fn account(service: &str, bucket: &str, options: &Options) -> Result<Account> {
+    use AmazonS3ConfigKey::{Endpoint, Region, SkipSignature};
+    secure();
+    let builder = s3(bucket, options)?.with_retry(no_retry());
+    let region = builder.get_config_value(&Region).unwrap_or_else(|| "us-east-1".to_owned());
+    let of_service = std::env::var(format!("AWS_ENDPOINT_URL_{}", service.to_ascii_uppercase())).ok();
+    let named = options.endpoint.clone().or(of_service).or_else(|| builder.get_config_value(&Endpoint));
+    let endpoint = named.unwrap_or_else(|| {
+        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        format!("https://{service}.{region}.{domain}")
+    });
+    let is_signed = builder.get_config_value(&SkipSignature).is_none_or(|skips| skips != "true");
+    let credentials = is_signed.then(|| builder.build().map(|client| Arc::clone(client.credentials()))).transpose()?;
+    let client = ReqwestConnector::default().connect(&http(options, Some(&endpoint)))?;
+    Ok(Account { region, endpoint, credentials, client })
+}
+
+/// Chooses what encrypts. A program that chose something else before keeps it.
+fn secure() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Retries are ours.
+fn no_retry() -> RetryConfig {
+    RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BackoffConfig::default() }
 }
 
 fn both<C: ObjectStore + MultipartStore>(client: C) -> Client {

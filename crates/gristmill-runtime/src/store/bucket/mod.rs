@@ -3,6 +3,7 @@
 
 mod asking;
 mod clouds;
+pub(super) mod events;
 mod net;
 mod object;
 mod profile;
@@ -31,6 +32,7 @@ use self::writing::Parts;
 use super::{Faults, FileStat, Readings, Store, Watch, Writes};
 
 pub use asking::Counts;
+pub use events::EventCounts;
 pub(super) use requests::AT_ONCE;
 pub use traffic::Traffic;
 

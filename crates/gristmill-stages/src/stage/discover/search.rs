@@ -240,7 +240,7 @@ impl<T: FnMut(Change)> Discovery<T> {
         if self.stopped() {
             return false;
         }
-        if self.watch.is_some() {
+        if self.sees_moves() {
             // From the first draw on, a file that is not there may have been moved.
             self.search.store.readings().looked();
         }
@@ -287,11 +287,15 @@ impl<T: FnMut(Change)> Discovery<T> {
         }
         self.settle();
         self.part();
-        match &self.watch {
-            Some(_) => self.search.store.readings().looked(),
-            None => self.search.store.readings().ended(),
+        match self.sees_moves() {
+            true => self.search.store.readings().looked(),
+            false => self.search.store.readings().ended(),
         }
         true
+    }
+
+    fn sees_moves(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.sees_moves())
     }
 
     /// Stat of a file that a hint names, if a format claims it and it is there.

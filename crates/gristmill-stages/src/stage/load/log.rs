@@ -186,6 +186,11 @@ impl SourceLog {
         &self.traffic
     }
 
+    /// Counts of the events that hint at its files, by name; none where no queue has them.
+    pub fn events(&self) -> Vec<(&'static str, u64)> {
+        self.store.events().map(|counts| counts.now().to_vec()).unwrap_or_default()
+    }
+
     /// Checks that a file can be reached, or was deleted.
     ///
     /// Errors: what prevents that, with the file.
