@@ -96,7 +96,7 @@ def elsewhere(folder: Path, options: Options) -> Iterator[str]:
     try:
         gm.stores.reach("s3://", endpoint=server.address, anonymous=True)
         # A queue that does not answer has counts, too.
-        gm.stores.reach("sqs://", endpoint="http://127.0.0.1:9")
+        gm.stores.reach("sqs://drops", endpoint="http://127.0.0.1:9")
         yield lines_of(gm.DataLoader(gm.presets.lc0("s3://drops/games", events="sqs://drops", **options)))
     finally:
         server.close()

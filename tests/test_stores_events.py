@@ -61,6 +61,8 @@ def drops(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drop
     s3, sqs = (boto3.client(name, endpoint_url=address, **KEYS) for name in ("s3", "sqs"))
     name = f"drops-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(Bucket=name)
+    # As the environment says, whatever other tests said of all buckets.
+    stores.reach(f"s3://{name}")
     for path in sorted(write_games(tmp_path / "games", 6).iterdir()):
         s3.upload_file(str(path), name, f"games/{path.name}")
     url = sqs.create_queue(QueueName=name)["QueueUrl"]

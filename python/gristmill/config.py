@@ -39,10 +39,9 @@ class QueueConfig:
 @named_fields
 @dataclass
 class FilePathProviderConfig:
-    """Finds the files of a directory, then watches it.
+    """Finds the files of a directory, then watches it. `events` names a queue, `"sqs://NAME"` (docs/guide/buckets.md).
 
-    With `watch=True` it also waits where there is no game at all yet; without a value that is an error. `events` names
-    a queue, `"sqs://NAME"`, that the bucket of `directory` sends its events to (docs/guide/buckets.md).
+    With `watch=True` it also waits where there is no game at all yet; without a value that is an error.
     """
 
     directory: Path = ""
@@ -67,9 +66,8 @@ class ChunkSourceLoaderConfig:
 class ChunkSourceSplitterConfig:
     """Deals chunks to named outputs by a fixed hash of the names that they had as files.
 
-    With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice. With
-    `folds` what the first two outputs have together is dealt to that many folds: the second gets `fold`, the first
-    the others.
+    With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice. What the
+    first two outputs have together is dealt to `folds` folds, if set: the second gets `fold`, the first the others.
     """
 
     output: list[QueueConfig] = field(default_factory=list)

@@ -104,7 +104,7 @@ def lc0(
         io_errors: what happens when a file cannot be read and still not after some tries: the stream waits until it can
             be, the default, and warns; or it ends with `"raise"`.
         quarantine: JSON-lines report of quarantined chunks.
-        journal: log of arrivals, as JSON lines.
+        journal: log of arrivals, as JSON lines: a file, or a URL in a bucket.
         replay: take the arrivals from the journal instead of from the directories.
         spill: folder, best on the file system of the games, where files are held that a state may need.
         spill_limit: most bytes that each rank holds there, such as `"16GiB"`, the default.

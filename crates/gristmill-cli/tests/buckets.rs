@@ -304,3 +304,23 @@ fn another_output_at_the_claim_of_a_killed_writer_mixes_with_nothing() {
     assert_eq!(code, Some(0), "{text}");
     assert!(!tree(&bucket.path("out/whole")).contains_key(".writer.json"));
 }
+
+#[test]
+fn a_ledger_in_a_bucket_is_verified_there_by_the_journal_beside_it() {
+    let bucket = Bucket::new();
+    let games = bucket.path("games");
+    let words =
+        ["feed", &games, "--batches", "9", "--batch-size", "16", "--pool", "6", "--reservoir", "20", "--seed", "1"];
+    let words = [&words[..], &["--index", "off", "--tensors", "values", "--journal", "s3://out/journal"]].concat();
+    let (code, text) = bucket.ran(&[&words[..], &["--ledger", "s3://out/ledger"]].concat());
+    assert_eq!(code, Some(0), "{text}");
+    let (code, config) = bucket.ran(&[&words[..], &["--dry-run"]].concat());
+    assert!(code == Some(0) && config.contains("s3://out/journal"), "{config}");
+    std::fs::write(bucket.path("run.toml"), config).unwrap();
+    let verified = ["verify-run", "s3://out/ledger", "--config", &bucket.path("run.toml")];
+    let (code, text) = bucket.ran_with(&verified, "another");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("proven: what was delivered are the frames of the plan"), "{text}");
+    let (code, text) = bucket.ran(&["verify-run", "s3://out/nothing"]);
+    assert!(code != Some(0) && text.contains("no ledger here: s3://out/nothing"), "{code:?} {text}");
+}

@@ -93,8 +93,8 @@ class DataLoader(Traced):
         skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
             18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
             A state records what was left out before it, and a restore keeps that; later batches can still be left out.
-        ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run
-            that resumes from a state continues its ledger; a new run needs a new one.
+        ledger: file, or URL in a bucket, in which to note what is delivered, for `gristmill verify-run`: each rank its
+            own beside it. A run that resumes from a state continues its ledger; a new run needs a new one.
         require: how good the shuffle has to be, as `certificate` measures it: `"none"`, `"weak"`, `"fair"` or `"good"`.
 
     Raises:

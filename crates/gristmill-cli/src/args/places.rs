@@ -15,7 +15,7 @@ use super::river::LastBatch;
 gristmill verify-run ledgers --pack pack --json | jq .outputs[0].rows\n  \
 gristmill verify-run run.ledger --config run.toml")]
 pub(crate) struct VerifyRun {
-    /// Ledgers, each with those of all ranks beside it (LEDGER.R-of-N), or folders of them.
+    /// Ledgers, each with those of all ranks beside it (LEDGER.R-of-N), folders of them, or URLs that a run wrote its ledgers to.
     #[arg(required = true, value_name = "LEDGER")]
     pub(crate) ledgers: Vec<PathBuf>,
     /// The pack that the run read: its rows are compared with the digests, and missing rows are named.

@@ -18,6 +18,9 @@ const NAME: &str = "name";
 /// Name of the folder with the output of jobs on its way to a bucket; nothing removes it to make room.
 pub(super) const OUTGOING: &str = "outgoing";
 
+/// The folder of files that grow and are sent to a bucket segment by segment.
+pub(super) const SEGMENTS: &str = "segments";
+
 /// Where files are kept, and how many bytes of the disk they may take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cache {
@@ -158,7 +161,7 @@ fn kept(root: &Path) -> io::Result<Vec<Kept>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(root)? {
         let folder = entry?.path();
-        if folder.ends_with(OUTGOING) {
+        if folder.ends_with(OUTGOING) || folder.ends_with(SEGMENTS) {
             continue;
         }
         let used = fs::metadata(folder.join(NAME)).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);

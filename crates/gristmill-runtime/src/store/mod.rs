@@ -18,6 +18,7 @@ pub mod place;
 pub mod publish;
 mod readings;
 mod rehearsal;
+pub mod segments;
 mod spill;
 mod twin;
 mod under;

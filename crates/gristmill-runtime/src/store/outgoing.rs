@@ -89,6 +89,24 @@ pub(super) struct Target {
     pub(super) name: String,
 }
 
+/// Makes a folder of this machine for a place, and locks it against other processes of this machine.
+///
+/// Errors: `Config` in `field` where one of them has it; `Path`.
+pub(super) fn hold(kept: &Path, place: &str, field: &str) -> Result<File> {
+    let at = |e: std::io::Error| Error::path(kept, &e);
+    fs::create_dir_all(kept).map_err(at)?;
+    let lock = File::options().create(true).append(true).open(kept.join("lock")).map_err(at)?;
+    match lock.try_lock() {
+        // Where the file system has no locks, processes of this machine are on their own; what is in the bucket still holds.
+        Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => Ok(lock),
+        Err(TryLockError::Error(e)) => Err(at(e)),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::config(field, format!("{place}: another process of this machine writes there")))
+        }
+        Ok(()) => Ok(lock),
+    }
+}
+
 impl Target {
     /// The folder that `place` means; none where `place` is of this machine.
     pub(super) fn of(place: &Path, field: &str) -> Result<Option<Self>> {
@@ -203,18 +221,7 @@ impl Outgoing {
         let text = target.place.display().to_string();
         let kept = cache::root()?.join(OUTGOING).join(format!("{:016x}", xxh3_64(text.as_bytes())));
         let at = |e: std::io::Error| Error::path(&kept, &e);
-        fs::create_dir_all(&kept).map_err(at)?;
-        let lock = File::options().create(true).append(true).open(kept.join("lock")).map_err(at)?;
-        match lock.try_lock() {
-            // Where the file system has no locks, processes of this machine are on their own; the claim still holds.
-            Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(e)) => return Err(at(e)),
-            Err(TryLockError::WouldBlock) => {
-                let detail = format!("{text}: another process of this machine writes there");
-                return Err(Error::config(field, detail));
-            }
-            Ok(()) => {}
-        }
+        let lock = hold(&kept, &text, field)?;
         let own = kept.join("writer");
         let writer = match fs::read_to_string(&own) {
             Ok(writer) => writer,

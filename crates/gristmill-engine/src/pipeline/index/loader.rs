@@ -1,9 +1,9 @@
 //! The loader of rows by number that people hold: starts and stops its threads, hands out batches, says where it stands.
 //! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
 
+mod sent;
 mod take;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,6 @@ use gristmill_packs::demos::pairs::Pairs;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::metrics::Rates;
 use gristmill_runtime::runtime::scheduler::{Crew, Lane, Scheduler, Tasks};
-use gristmill_runtime::runtime::seed::fresh_root;
 use gristmill_runtime::sink::http::Pages;
 use gristmill_runtime::table::{IndexInput, Pick};
 use gristmill_stages::config::IndexConfig;
@@ -32,6 +31,7 @@ use super::weighted::Sampler;
 use crate::pipeline::ledger::{Book, By};
 use crate::pipeline::loader::Output;
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
+use crate::pipeline::resume::papers::{Paper, Papers};
 use crate::pipeline::resume::saved;
 use crate::pipeline::watch::certified::Certified;
 use crate::pipeline::watch::metrics::Metrics;
@@ -57,6 +57,8 @@ pub struct IndexLoader {
     plan: Plan,
     made_in: u32,
     root: OnceLock<u64>,
+    /// The ledger on this machine.
+    papers: OnceLock<Arc<Papers>>,
     running: OnceLock<Running>,
     certified: Certified,
     control: Mutex<Control>,
@@ -147,6 +149,7 @@ impl IndexLoader {
             encoding,
             made_in: std::process::id(),
             root,
+            papers: OnceLock::new(),
             running: OnceLock::new(),
             certified: Certified::default(),
             control: Mutex::default(),
@@ -228,12 +231,6 @@ impl IndexLoader {
         if used_in == self.made_in { Ok(()) } else { Err(Error::Forked { made_in: self.made_in, used_in }) }
     }
 
-    fn root(&self) -> u64 {
-        // A run that died before its first save begins again with the seed that its ledger has.
-        let noted = || self.config.ledger.as_ref().and_then(|path| Book::seed(path).ok().flatten());
-        *self.root.get_or_init(|| noted().unwrap_or_else(fresh_root))
-    }
-
     /// Starts the threads; does nothing when they run already.
     ///
     /// Errors: `Stopped` after a stop, `Config` when there are no threads, `Forked`.
@@ -250,13 +247,15 @@ impl IndexLoader {
         if let Some(running) = self.running.get() {
             return Ok(running);
         }
+        let papers = self.papers()?;
         let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
         let (pass, rows) = control.late.unwrap_or_default();
         let plan = plan.sampled(self.sampler.clone()).late(pass, rows);
-        let ledger = self.config.ledger.as_deref();
+        let ledger = papers.ledger.as_ref().map(Paper::path);
         let (by, first) = (control.by.unwrap_or(By::Start), control.first);
         let begin = || begin(&self.config, &self.input, (self.root(), &plan), (by, first));
         let book = ledger.map(|path| Book::open(path, begin()?)).transpose()?;
+        papers.send()?;
         let scheduler = Scheduler::of(self.crew.clone());
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
@@ -274,6 +273,7 @@ impl IndexLoader {
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
         let readers = if self.assembly.table().is_near() { 1 } else { READERS };
         scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
+        sent::begin(papers, &scheduler, &feed)?;
         Ok(self.running.get_or_init(|| Running { scheduler, feed, rates: Arc::default() }))
     }
 
@@ -291,6 +291,9 @@ impl IndexLoader {
                 book.close();
             }
             control.detached = running.scheduler.stop();
+        }
+        if let Some(papers) = self.papers.get() {
+            papers.release();
         }
         control.detached.clone()
     }
@@ -313,16 +316,6 @@ impl IndexLoader {
     /// Errors: `Forked`; `Path` for a ledger that cannot be written.
     pub fn state(&self) -> Result<String> {
         Ok(self.stands()?.to_json())
-    }
-
-    /// Where the loader stands; the ledger notes that a state was taken.
-    fn stands(&self) -> Result<IndexState> {
-        self.here()?;
-        let state = self.state_at(self.position());
-        if let Some(book) = self.running.get().and_then(|running| running.feed.book()) {
-            book.state(BTreeMap::from([(String::new(), state.batch)]))?;
-        }
-        Ok(state)
     }
 
     /// Writes [`IndexLoader::state`] as the file `path`, or as a step into the folder `path`: durable when it returns, and at no

@@ -7,6 +7,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::place::{is_local, resolved};
+use gristmill_runtime::store::segments;
 
 use super::{Begin, By, Delivered, Entry, PlanOf, read};
 use crate::pipeline::resume::journals::family;
@@ -54,13 +56,24 @@ impl Begin {
 }
 
 impl Account {
-    /// Reads ledgers: `PATH` with those of all ranks beside it, or all ledgers in a folder.
+    /// Reads ledgers: `PATH` with those of all ranks beside it, all ledgers in a folder, or those of all ranks at a URL.
     ///
     /// Errors: `Path` for one that cannot be read or is damaged, `State` where there is none, or where they are of
     /// different runs.
     pub fn read(paths: &[PathBuf]) -> Result<Self> {
         let mut account = Account::default();
         for path in paths {
+            let path = &*resolved(path)?;
+            if !is_local(path) {
+                for (rank, made) in segments::family(path)? {
+                    let file = path.join(rank);
+                    let entries = read(&mut &made.bytes[..]).map_err(|e| Error::path(&file, &e))?;
+                    if !account.files.contains(&file) {
+                        account.take(file, entries);
+                    }
+                }
+                continue;
+            }
             let files = if path.is_dir() { folder(path)? } else { family(path)? };
             for file in files {
                 if !account.files.contains(&file) {

@@ -122,6 +122,11 @@ impl Book {
         LedgerStatus { path: self.path.display().to_string(), batches: inner.noted, fault: inner.fault.clone() }
     }
 
+    /// What it has could not be sent to where it belongs.
+    pub(in crate::pipeline) fn unsent(&self, why: &str) {
+        self.lock().fault = Some(why.to_owned());
+    }
+
     /// An output has ended before batch `number`.
     ///
     /// Errors: `Path`.

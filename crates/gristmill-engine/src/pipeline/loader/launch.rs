@@ -11,7 +11,7 @@ use gristmill_format::Kind;
 use gristmill_packs::kinds::{self, packs::codec_of};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::facts::Facts;
-use gristmill_runtime::runtime::events::Events;
+use gristmill_runtime::runtime::events::{Event as Noted, Events, Level};
 use gristmill_runtime::runtime::journal::{self, Journal};
 use gristmill_runtime::runtime::scheduler::{Crew, Lane, Rounds, Scheduler, Tasks};
 use gristmill_runtime::store::place::resolved;
@@ -32,6 +32,7 @@ use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::plan::sight::Reads;
 use crate::pipeline::plan::{ChainPlan, LogPlan, Plan};
 use crate::pipeline::resume::journals::{self, JournalMark};
+use crate::pipeline::resume::papers::Papers;
 use crate::pipeline::resume::recall::{Containers, Recall};
 use crate::pipeline::resume::state::fingerprint;
 use crate::pipeline::watch::certified::Certified;
@@ -56,6 +57,20 @@ pub(in crate::pipeline) struct Running {
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     /// How far the journals of ranks of another number reached.
     pub(in crate::pipeline) marks: Vec<JournalMark>,
+}
+
+impl Running {
+    /// Sends journal and ledger to where they belong, now and as they grow.
+    ///
+    /// Errors: as [`Papers::send`]; `Config` when there are no threads.
+    pub(in crate::pipeline) fn sends(&self, papers: &Arc<Papers>) -> Result<()> {
+        papers.send()?;
+        let (stop, events) = (self.scheduler.stop_flag(), Arc::clone(&self.observer.events));
+        let told = move |why: String| events.add(Noted::new(Level::Warning, "unsent", why));
+        let Some(rounds) = papers.rounds(move || stop.load(Ordering::Relaxed), told) else { return Ok(()) };
+        let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
+        self.scheduler.rounds("segments", rounds).map_err(failed)
+    }
 }
 
 /// A start under way: the directories are being scanned.

@@ -18,6 +18,7 @@ use crate::pipeline::plan::DrawPlan;
 use crate::pipeline::plan::budget::limits;
 use crate::pipeline::plan::sight::{Reads, origins, see};
 use crate::pipeline::resume::journals::{Files, History, family};
+use crate::pipeline::resume::papers::Paper;
 use crate::pipeline::resume::state::{self, LoaderState};
 
 /// What to look at.
@@ -66,6 +67,8 @@ pub struct Sight {
     output: String,
     /// Absent where no file can arrive.
     known: Option<Known>,
+    /// The journal, as long as it is read.
+    _journal: Option<Paper>,
 }
 
 impl Sight {
@@ -75,7 +78,9 @@ impl Sight {
     /// Errors: `Config` for a batch before the state, an unknown seed or no such output; as [`DataLoader::new`] and
     /// [`DataLoader::restore`].
     pub fn new(config: &DataLoaderConfig, state: Option<&str>, options: &SightOptions) -> Result<Self> {
-        let journal = config.journal.as_deref().filter(|path| family(path).is_ok_and(|files| !files.is_empty()));
+        let paper = config.journal.as_deref().map(Paper::read).transpose()?;
+        let journal = paper.as_ref().map(Paper::path);
+        let journal = journal.filter(|path| family(path).is_ok_and(|files| !files.is_empty()));
         let saved = state.map(state::read).transpose()?;
         let mut config = DataLoaderConfig {
             ledger: None,
@@ -111,7 +116,7 @@ impl Sight {
         let known = if watched { Some(known(&loader, saved.as_ref())?) } else { None };
         see(&mut loader.plan, options.first);
         loader.sight = Some(options.reads);
-        Ok(Sight { loader, output: options.output.clone(), known })
+        Ok(Sight { loader, output: options.output.clone(), known, _journal: paper })
     }
 
     /// The next batch; `None` at the end of the stream. Calls `goes_on` now and then while it waits.

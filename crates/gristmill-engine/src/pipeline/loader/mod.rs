@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use begin::Local;
 use gristmill_format::encode::TensorSpec;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::events::{Event, Level};
@@ -78,6 +79,8 @@ pub struct DataLoader {
     root: OnceLock<u64>,
     anchors: Arc<Anchors>,
     certified: Certified,
+    /// Journal and ledger on this machine.
+    papers: OnceLock<Local>,
     running: OnceLock<Running>,
     /// How long consumers waited for the start.
     starting: Begun,
@@ -143,6 +146,7 @@ impl DataLoader {
             outputs,
             made_in: std::process::id(),
             root,
+            papers: OnceLock::new(),
             running: OnceLock::new(),
             starting: Begun::default(),
             control: Mutex::default(),
@@ -224,7 +228,9 @@ impl DataLoader {
             };
             control.refused = None;
             if launch.scanned()? {
-                let running = launch.finish(&self.config)?;
+                let local = self.local()?;
+                let running = launch.finish(&local.config)?;
+                running.sends(&local.papers)?;
                 control.restore = None;
                 return Ok(Some(self.running.get_or_init(|| running)));
             }
@@ -294,14 +300,18 @@ impl DataLoader {
                 running.observer.events.add(Event::new(Level::Info, "stopped", "the loader was stopped"));
             }
             running.observer.chains.iter().for_each(|chain| chain.close());
-            control.detached = running.scheduler.stop();
-            running.observer.close();
+            // Before the threads end, one of which sends the ledger to where it belongs.
             if let Some(book) = &running.book {
                 book.close();
             }
+            control.detached = running.scheduler.stop();
+            running.observer.close();
             if let Some(journal) = &running.journal {
                 journal.lock().unwrap_or_else(PoisonError::into_inner).close();
             }
+        }
+        if let Some(local) = self.papers.get() {
+            local.papers.release();
         }
         control.detached.clone()
     }
@@ -386,6 +396,7 @@ impl DataLoader {
             journals: latest(own.into_iter().chain(running.marks.iter().cloned())),
         };
         running.observer.made(&mut state);
+        self.papers.get().map_or(Ok(()), |local| local.papers.send())?;
         Ok(state)
     }
 

@@ -3,6 +3,7 @@
 pub(in crate::pipeline) mod envelope;
 pub(in crate::pipeline) mod journals;
 pub(in crate::pipeline) mod needed;
+pub(in crate::pipeline) mod papers;
 pub(in crate::pipeline) mod parts;
 pub(in crate::pipeline) mod recall;
 pub(in crate::pipeline) mod restore;

@@ -64,7 +64,7 @@ pub(super) fn client(scheme: &str, host: &str, options: &Options) -> Result<Clie
     })
 }
 
-/// What a service of AWS beside S3 is asked with.
+/// How to reach a service of AWS beside S3.
 pub(super) struct Account {
     pub(super) region: String,
     /// The URL of the service.

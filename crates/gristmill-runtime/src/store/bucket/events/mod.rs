@@ -245,7 +245,7 @@ impl Reading {
         if told.as_deref() != Some(refused.said()) {
             *told = Some(refused.said().to_owned());
             self.shared.report(format!(
-                "{}; new files are found by listing only, and the queue is asked again",
+                "{}; new files are found by listing only, and the stream asks the queue again",
                 refused.said()
             ));
         }

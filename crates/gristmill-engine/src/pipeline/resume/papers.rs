@@ -1,0 +1,130 @@
+//! Journal and ledger as a user names them, paths or URLs -> files of this machine that a run writes, and their segments in a bucket.
+//! A state is given out only after what it rests on was sent. Knows nothing of what these files say.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gristmill_runtime::error::Result;
+use gristmill_runtime::runtime::scheduler::Rounds;
+use gristmill_runtime::store::place::{is_local, resolved};
+use gristmill_runtime::store::segments::{Copied, Segments};
+
+/// How often what came is sent, states apart.
+const SEND: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether that is due, or the loader was stopped.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A journal or a ledger.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Paper {
+    path: PathBuf,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// It is a file of this machine.
+    Here,
+    /// It is copied from a bucket, to be read.
+    Copied { _files: Copied },
+    /// It is sent to a bucket. The lock is held until the loader is stopped.
+    Sent { segments: Mutex<Segments>, lock: Mutex<Option<File>> },
+}
+
+impl Paper {
+    /// One that a rank writes, which an option called `field` named.
+    ///
+    /// Errors: as [`Segments::open`].
+    pub(in crate::pipeline) fn written(place: &Path, field: &str, rank: (u64, u64)) -> Result<Self> {
+        let place = resolved(place)?;
+        if is_local(&place) {
+            return Ok(Paper { path: place.into_owned(), way: Way::Here });
+        }
+        let (segments, lock) = Segments::open(&place, field, rank)?;
+        let path = segments.path();
+        Ok(Paper { path, way: Way::Sent { segments: Mutex::new(segments), lock: Mutex::new(Some(lock)) } })
+    }
+
+    /// One that is only read.
+    ///
+    /// Errors: as [`Copied::of`].
+    pub(in crate::pipeline) fn read(place: &Path) -> Result<Self> {
+        Ok(match Copied::of(place)? {
+            Some(files) => Paper { path: files.path().to_owned(), way: Way::Copied { _files: files } },
+            None => Paper { path: resolved(place)?.into_owned(), way: Way::Here },
+        })
+    }
+
+    /// What it is called on this machine.
+    pub(in crate::pipeline) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_sent(&self) -> bool {
+        matches!(self.way, Way::Sent { .. })
+    }
+
+    /// Sends what came since the last time.
+    ///
+    /// Errors: as [`Segments::send`].
+    fn send(&self) -> Result<()> {
+        match &self.way {
+            Way::Sent { segments, .. } => segments.lock().unwrap_or_else(PoisonError::into_inner).send(),
+            Way::Here | Way::Copied { .. } => Ok(()),
+        }
+    }
+}
+
+/// Those of a run.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Papers {
+    pub(in crate::pipeline) journal: Option<Paper>,
+    pub(in crate::pipeline) ledger: Option<Paper>,
+}
+
+impl Papers {
+    /// Sends what came since the last time: the journal first, which nothing else may be ahead of.
+    ///
+    /// Errors: as [`Segments::send`].
+    pub(in crate::pipeline) fn send(&self) -> Result<()> {
+        [&self.journal, &self.ledger].into_iter().flatten().try_for_each(Paper::send)
+    }
+
+    /// Lets other loaders of this machine write there. What is sent after this is sent only if none of them did.
+    pub(in crate::pipeline) fn release(&self) {
+        for paper in [&self.journal, &self.ledger].into_iter().flatten() {
+            if let Way::Sent { lock, .. } = &paper.way {
+                *lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        }
+    }
+
+    /// Rounds that send what came, until `stopped`, and a last time then; none where nothing is sent. `told` gets what fails, once as long
+    /// as it stays the same.
+    pub(in crate::pipeline) fn rounds(
+        self: &Arc<Self>,
+        stopped: impl Fn() -> bool + Send + 'static,
+        told: impl Fn(String) + Send + 'static,
+    ) -> Option<Rounds> {
+        if ![&self.journal, &self.ledger].into_iter().flatten().any(Paper::is_sent) {
+            return None;
+        }
+        let (papers, mut looks, mut last) = (Arc::clone(self), 0, None);
+        Some(Box::new(move || {
+            looks += 1;
+            let ends = stopped();
+            if ends || LOOK * looks >= SEND {
+                looks = 0;
+                let failed = papers.send().err().map(|e| e.to_string());
+                if let Some(why) = failed.as_ref().filter(|_| failed != last) {
+                    told(format!("{why}; it is sent again later, and no state is given out before that"));
+                }
+                last = failed;
+            }
+            (!ends).then_some(LOOK)
+        }))
+    }
+}
