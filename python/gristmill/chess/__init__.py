@@ -60,7 +60,7 @@ class Breach(NamedTuple):
 
 
 #: Forms of the tensor `planes`.
-Planes: TypeAlias = Literal["f32", "f16", "bf16", "u8", "bits", "packed", "flat"]
+Planes: TypeAlias = Literal["f32", "f16", "bf16", "u8", "bits", "packed", "position", "flat"]
 
 
 @named_fields
@@ -73,8 +73,8 @@ class Tensors:
     `ids` (uint64, (3)) says where a position is from: chunk file and game there, as columns `file` and `chunk` of the
     pack's table `games` have them, and its number in the game.
 
-    `probs:sparse`, `legal:bits` and `planes="packed"` are small: `gristmill.jax.expand` and `gristmill.torch.expand`
-    make `probs`, `legal` and `planes` of them on a device (docs/format/compact.md).
+    `probs:sparse`, `legal:bits`, `planes="packed"` and `planes="position"` are small: `gristmill.jax.expand` and
+    `gristmill.torch.expand` make `probs`, `legal` and `planes` of them on a device (docs/format/compact.md).
 
     `halfkp_white`, `halfkav2_hm_stm` and others of `FEATURES` are sparse features of NNUE, int32 (32) padded with -1
     (docs/format/nnue-features.md), of which `sparse` and `gristmill.torch.sparse` make one list with offsets.
@@ -118,14 +118,16 @@ def encode(
             foreign byte order, or lack the fields of V7.
         planes: form of the tensor `planes`: (112, 8, 8) as `f32`, `f16`, `bf16` or `u8`; (112, 64) f32 as `flat`;
             104 u64 words, and a tensor `meta` of 12 bytes, as `bits`; a tensor `planes_packed` of 844 bytes as
-            `packed`. NumPy has `bf16` by the package `ml_dtypes`; without it, its bits are uint16.
+            `packed`; a tensor `planes_position` of 75 bytes as `position`. NumPy has `bf16` by the package `ml_dtypes`;
+            without it, its bits are uint16.
         tensors: what to make, as in a loader's config; by default `planes`, `probs` (1858) and `values` (6, 3).
 
     Returns:
         One array per tensor: the shape of `records`, then that of the tensor.
 
     Raises:
-        FormatError: a tensor that does not exist, a record of unknown version or input format.
+        FormatError: a tensor that does not exist, a record of unknown version or input format, one that a compact form
+            has no room for.
     """
     array = np.asanyarray(records)
     names = Tensors(tensors if tensors is None or isinstance(tensors, str) else tuple(tensors), planes).names

@@ -12,14 +12,17 @@ import numpy.typing as npt
 MOVES = 1858
 #: Bytes of the 104 stored planes in a row of `planes_packed`; eight scalars and the input format follow.
 STORED = 832
+#: Bytes of a row of `planes_position` before its changed squares.
+FIXED = 43
 
 #: Element types of planes, and of the exponents of 2048.
 Planes: TypeAlias = Literal["f32", "bf16", "f16", "u8"]
 Tokens: TypeAlias = Literal["i64", "i32", "u8"]
 
-#: What each compact tensor is, and the one that is made of it.
+#: What each compact tensor is, and what `made` makes of it.
 _COMPACT: dict[str, tuple[str, int, str]] = {
     "planes_packed": ("uint8", STORED + 12, "planes"),
+    "planes_position": ("uint8", 0, "position"),
     "probs_values": ("float32", 0, "probs"),
     "legal_bits": ("uint8", -(-MOVES // 8), "legal"),
     "board_nibbles": ("uint8", 10, "tokens"),
@@ -42,7 +45,8 @@ def expanded(
 
     Args:
         batch: arrays by name.
-        made: by the name of what is made; the policy of indices and values, all else of one tensor.
+        made: by the name of what is made, planes of men by `position`; the policy of indices and values, all else of
+            one tensor.
         kind: the NumPy name of an array's element type.
 
     Raises:
@@ -64,7 +68,7 @@ def expanded(
                 raise ValueError("`probs_values` without `probs_indices`; the output probs:sparse makes both")
             _check("probs_indices", indices, "int16", value.shape[-1], kind)
             values = [indices, value]
-        _put(found, becomes, made[becomes](*values))
+        _put(found, "planes" if becomes == "position" else becomes, made[becomes](*values))
     if "probs_indices" in batch and "probs" not in found:
         raise ValueError("`probs_indices` without `probs_values`; the output probs:sparse makes both")
     return found
@@ -88,6 +92,18 @@ def _check(name: str, value: Any, dtype: str, width: int, kind: Callable[[Any], 
     if kind(value) != dtype or not shape or (width and shape[-1] != width):
         wanted = f"{dtype}(..., {width or 'N'})"
         raise ValueError(f"`{name}` is {kind(value)}{shape}; expected {wanted}, as docs/format/compact.md has it")
+
+
+def room(width: int) -> int:
+    """How many changed squares a row of `planes_position` of so many bytes has room for.
+
+    Raises:
+        ValueError: no row has this width.
+    """
+    squares = (width - FIXED) * 2 // 3
+    if squares < 1 or FIXED + squares + -(-squares // 2) != width:
+        raise ValueError(f"`planes_position` has rows of {width} bytes; the output planes:position:N makes 43 + N + N / 2")
+    return squares
 
 
 def choice(option: str, given: object, known: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gristmill.frameworks import compact
-from gristmill.frameworks.compact import MOVES, STORED
+from gristmill.frameworks.compact import FIXED, MOVES, STORED
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "u8": jnp.uint8}
@@ -23,9 +23,9 @@ def expand(
 ) -> dict[str, Any]:
     """The tensors of the host encoder, bit for bit, made of the compact ones where these lie.
 
-    `planes_packed` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become `probs` (..., 1858),
-    `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16); docs/format/compact.md
-    has their bytes.
+    `planes_packed` or `planes_position` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become
+    `probs` (..., 1858), `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16);
+    docs/format/compact.md has their bytes.
     All else passes as it is. Each is compiled once for each shape; within a jitted step it becomes part of the step.
 
     Args:
@@ -42,6 +42,7 @@ def expand(
         raise TypeError('tokens="i64", which JAX would cut: take "i32", or set jax_enable_x64')
     made: dict[str, Callable[..., Any]] = {
         "planes": partial(_planes, dtype=of_planes),
+        "position": partial(_position, dtype=of_planes),
         "probs": _probs,
         "legal": _legal,
         "tokens": partial(_tokens, dtype=of_tokens),
@@ -55,14 +56,46 @@ def _bits(numbers: jax.Array, *, highest_first: bool = False) -> jax.Array:
     return (numbers[..., None] >> (places[::-1] if highest_first else places)) & 1
 
 
+def _nibbles(numbers: jax.Array) -> jax.Array:
+    """The halves of bytes, the upper one first."""
+    return jnp.stack([numbers >> 4, numbers & 15], axis=-1).reshape(*numbers.shape[:-1], -1)
+
+
 @partial(jax.jit, static_argnames="dtype")
 def _planes(packed: jax.Array, dtype: Any) -> jax.Array:
-    lead = packed.shape[:-1]
-    stored = _bits(packed[..., :STORED], highest_first=True).reshape(*lead, 104, 8, 8)
+    stored = _bits(packed[..., :STORED], highest_first=True).reshape(*packed.shape[:-1], 104, 8, 8)
+    rest = packed[..., STORED:]
+    return _whole(stored, jnp.concatenate([rest[..., :7], rest[..., 8:9]], axis=-1), dtype)
+
+
+@partial(jax.jit, static_argnames="dtype")
+def _position(packed: jax.Array, dtype: Any) -> jax.Array:
+    changes = compact.room(packed.shape[-1])
+    cells = _nibbles(packed[..., :32])
+    repeated, shown, changed = (_bits(packed[..., i]) for i in (32, 33, 34))
+    squares, men = packed[..., FIXED : FIXED + changes], _nibbles(packed[..., FIXED + changes :])[..., :changes]
+    # Of each changed square, and of each board, which of the boards with changes it is.
+    of_square = jnp.cumsum((squares >> 6) & 1, axis=-1, dtype=jnp.int32)
+    of_board = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
+    is_there = (squares[..., None] & 191) == np.arange(64, dtype=np.uint8)
+    boards = []
+    for board in range(8):
+        is_of = (of_square == of_board[..., board, None]) & (changed[..., board, None] == 1)
+        here = is_there & is_of[..., None]
+        put = jnp.max(jnp.where(here, men[..., None] + jnp.uint8(1), 0), axis=-2)
+        cells = jnp.where(put > 0, put - 1, cells)
+        kinds = (cells[..., None, :] == np.arange(1, 13, dtype=np.uint8)[:, None]) & (shown[..., board, None, None] == 1)
+        mark = jnp.broadcast_to(repeated[..., board, None, None] == 1, (*cells.shape[:-1], 1, 64))
+        boards += [kinds, mark]
+    stored = jnp.concatenate(boards, axis=-2).astype(jnp.uint8).reshape(*packed.shape[:-1], 104, 8, 8)
+    return _whole(stored, packed[..., 35:FIXED], dtype)
+
+
+def _whole(stored: jax.Array, scalars: jax.Array, dtype: Any) -> jax.Array:
+    """The stored planes, and those of seven scalars and the input format behind them."""
+    lead = stored.shape[:-3]
     # Scalars with two axes more, which are rank and file.
-    us_ooo, us_oo, them_ooo, them_oo, side, count, info, _, form = (
-        packed[..., STORED + i, None, None] for i in range(9)
-    )
+    us_ooo, us_oo, them_ooo, them_oo, side, count, info, form = (scalars[..., i, None, None] for i in range(8))
     square = jnp.zeros((8, 8), jnp.uint8)
     ranks, files = np.arange(8)[:, None], np.arange(8, dtype=np.uint8)
 
@@ -109,7 +142,5 @@ def _legal(packed: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames="dtype")
 def _tokens(packed: jax.Array, dtype: Any) -> jax.Array:
-    lead = packed.shape[:-1]
-    halves = packed[..., :8]
-    cells = jnp.stack([halves >> 4, halves & 15], axis=-1).reshape(*lead, 16)
-    return jnp.where(_bits(packed[..., 8:]).reshape(*lead, 16) == 1, 16, cells).astype(dtype)
+    large = _bits(packed[..., 8:]).reshape(*packed.shape[:-1], 16)
+    return jnp.where(large == 1, 16, _nibbles(packed[..., :8])).astype(dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gristmill.frameworks import compact
-from gristmill.frameworks.compact import MOVES, STORED
+from gristmill.frameworks.compact import FIXED, MOVES, STORED
 from gristmill.frameworks.tensors import tensors
 from gristmill.loaders.batch import Batch
 
@@ -22,9 +22,9 @@ def expand(
 ) -> dict[str, Any]:
     """The tensors of the host encoder, bit for bit, made of the compact ones on the device where these lie.
 
-    `planes_packed` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become `probs` (..., 1858),
-    `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16); docs/format/compact.md
-    has their bytes.
+    `planes_packed` or `planes_position` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become
+    `probs` (..., 1858), `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16);
+    docs/format/compact.md has their bytes.
     All else passes as it is. It is made of plain operations, so that `torch.compile` takes it as a part of a step.
 
     Args:
@@ -35,8 +35,10 @@ def expand(
     Raises:
         ValueError: a compact tensor of another type or shape; a name that is there twice; an element type not known.
     """
+    of_planes = compact.choice("planes", planes, _PLANES)
     made: dict[str, Callable[..., Any]] = {
-        "planes": partial(_planes, dtype=compact.choice("planes", planes, _PLANES)),
+        "planes": partial(_planes, dtype=of_planes),
+        "position": partial(_position, dtype=of_planes),
         "probs": _probs,
         "legal": _legal,
         "tokens": partial(_tokens, dtype=compact.choice("tokens", tokens, _TOKENS)),
@@ -51,14 +53,46 @@ def _bits(numbers: torch.Tensor, *, highest_first: bool = False) -> torch.Tensor
     return (numbers[..., None] >> (places.flip(0) if highest_first else places)) & 1
 
 
+def _nibbles(numbers: torch.Tensor) -> torch.Tensor:
+    """The halves of bytes, the upper one first."""
+    return torch.stack([numbers >> 4, numbers & 15], dim=-1).flatten(-2)
+
+
 def _planes(packed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    lead, device = packed.shape[:-1], packed.device
-    made = torch.empty((*lead, 112, 8, 8), dtype=dtype, device=device)
-    made[..., :104, :, :] = _bits(packed[..., :STORED], highest_first=True).reshape(*lead, 104, 8, 8)
+    stored = _bits(packed[..., :STORED], highest_first=True).reshape(*packed.shape[:-1], 104, 8, 8)
+    rest = packed[..., STORED:]
+    return _whole(stored, torch.cat([rest[..., :7], rest[..., 8:9]], dim=-1), dtype)
+
+
+def _position(packed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    changes, device = compact.room(packed.shape[-1]), packed.device
+    cells = _nibbles(packed[..., :32])
+    repeated, shown, changed = (_bits(packed[..., i]) for i in (32, 33, 34))
+    squares, men = packed[..., FIXED : FIXED + changes], _nibbles(packed[..., FIXED + changes :])[..., :changes]
+    # Of each changed square, and of each board, which of the boards with changes it is.
+    of_square = torch.cumsum((squares >> 6) & 1, dim=-1, dtype=torch.int32)
+    of_board = torch.cumsum(changed, dim=-1, dtype=torch.int32)
+    is_there = (squares[..., None] & 191) == torch.arange(64, dtype=torch.uint8, device=device)
+    kinds = torch.arange(1, 13, dtype=torch.uint8, device=device)[:, None]
+    boards: list[torch.Tensor] = []
+    for board in range(8):
+        is_of = (of_square == of_board[..., board, None]) & (changed[..., board, None] == 1)
+        here = is_there & is_of[..., None]
+        put = torch.where(here, men[..., None] + 1, 0).amax(-2)
+        cells = torch.where(put > 0, put - 1, cells).to(torch.uint8)
+        boards.append((cells[..., None, :] == kinds) & (shown[..., board, None, None] == 1))
+        boards.append((repeated[..., board, None, None] == 1).expand(*packed.shape[:-1], 1, 64))
+    stored = torch.cat(boards, dim=-2).to(torch.uint8).reshape(*packed.shape[:-1], 104, 8, 8)
+    return _whole(stored, packed[..., 35:FIXED], dtype)
+
+
+def _whole(stored: torch.Tensor, scalars: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The stored planes, and those of seven scalars and the input format behind them."""
+    device = stored.device
+    made = torch.empty((*stored.shape[:-3], 112, 8, 8), dtype=dtype, device=device)
+    made[..., :104, :, :] = stored
     # Scalars with two axes more, which are rank and file.
-    us_ooo, us_oo, them_ooo, them_oo, side, count, info, _, form = (
-        packed[..., STORED + i, None, None] for i in range(9)
-    )
+    us_ooo, us_oo, them_ooo, them_oo, side, count, info, form = (scalars[..., i, None, None] for i in range(8))
     ranks = torch.arange(8, device=device)[:, None]
     files = torch.arange(8, dtype=torch.uint8, device=device)
 
@@ -96,6 +130,5 @@ def _legal(packed: torch.Tensor) -> torch.Tensor:
 
 
 def _tokens(packed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    lead, halves = packed.shape[:-1], packed[..., :8]
-    cells = torch.stack([halves >> 4, halves & 15], dim=-1).reshape(*lead, 16)
-    return torch.where(_bits(packed[..., 8:]).reshape(*lead, 16) == 1, 16, cells).to(dtype)
+    large = _bits(packed[..., 8:]).reshape(*packed.shape[:-1], 16)
+    return torch.where(large == 1, 16, _nibbles(packed[..., :8])).to(dtype)

@@ -11,6 +11,7 @@ use gristmill_bytes::source::Chunk;
 use super::compact::{self, Policy};
 use super::meta::meta_planes;
 use super::output::{Element, Output};
+use super::position;
 use super::progress;
 use super::simd::{self, Path, Stores};
 use crate::chess::check::view::View;
@@ -109,6 +110,7 @@ impl ChessEncoder {
                     }
                 }
                 Output::PlanesPacked => compact::planes(stores, frame, row)?,
+                Output::PlanesPosition(_) => position::write(frame, row)?,
                 Output::ProbsSparse(_) => {
                     let Some(values) = tensors.next() else { break };
                     compact::pairs(policy(), row, values)?;

@@ -4,6 +4,7 @@ mod compact;
 mod encoder;
 mod meta;
 mod output;
+mod position;
 mod progress;
 mod simd;
 
@@ -11,3 +12,4 @@ pub use compact::{LEAST_PAIRS, LEGAL_BYTES, MOST_PAIRS, PACKED_BYTES, PAIRS};
 pub use encoder::ChessEncoder;
 pub use meta::{MetaPlane, meta_planes};
 pub use output::{Element, Output, Outputs};
+pub use position::{CHANGES, MOST_CHANGES};

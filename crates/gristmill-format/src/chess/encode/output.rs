@@ -1,12 +1,14 @@
 //! Which tensors to make of a record: their names, dtypes and shapes, and the text that selects them.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use gristmill_bytes::encode::TensorSpec;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::Scalar;
 
 use super::compact::{LEAST_PAIRS, LEGAL_BYTES, MOST_PAIRS, PACKED_BYTES, PAIRS};
+use super::position::{self, CHANGES, MOST_CHANGES};
 use crate::chess::record::{PLANES, POLICY};
 use crate::nnue;
 
@@ -51,6 +53,9 @@ pub enum Output {
     PlaneBits,
     /// `planes_packed` u8 `[844]`: words, bytes 8272..8280 and `input_format` back to back, for a device to expand.
     PlanesPacked,
+    /// `planes_position` u8 `[43 + n + ceil(n / 2)]`: the men of the position, and on up to n squares those of the positions
+    /// before it, for a device to make planes of.
+    PlanesPosition(u16),
     /// `probs` f32 `[1858]`: the policy bit for bit; illegal moves are -1.
     Probs,
     /// `probs_indices` i16 `[n]` and `probs_values` f32 `[n]`: the moves that have another value than most, then -1 and that
@@ -86,7 +91,7 @@ pub enum Output {
 }
 
 /// The text of every output but those of NNUE, for [`Output::parse`] and its refusals.
-const NAMES: [(&str, Output); 22] = [
+const NAMES: [(&str, Output); 23] = [
     ("planes", Output::Planes(Element::F32)),
     ("planes:f32", Output::Planes(Element::F32)),
     ("planes:f16", Output::Planes(Element::F16)),
@@ -94,6 +99,7 @@ const NAMES: [(&str, Output); 22] = [
     ("planes:u8", Output::Planes(Element::U8)),
     ("planes:bits", Output::PlaneBits),
     ("planes:packed", Output::PlanesPacked),
+    ("planes:position", Output::PlanesPosition(CHANGES)),
     ("planes:flat", Output::PlanesFlat),
     ("probs", Output::Probs),
     ("probs:sparse", Output::ProbsSparse(PAIRS)),
@@ -114,15 +120,24 @@ const NAMES: [(&str, Output); 22] = [
 /// What stands before a number of pairs.
 const SPARSE: &str = "probs:sparse:";
 
+/// What stands before a number of changed squares.
+const POSITION: &str = "planes:position:";
+
+/// What stands before a number, what the number is of, and those that it may be.
+type Numbered = (&'static str, fn(u16) -> Output, RangeInclusive<u16>);
+const NUMBERED: [Numbered; 2] =
+    [(SPARSE, Output::ProbsSparse, LEAST_PAIRS..=MOST_PAIRS), (POSITION, Output::PlanesPosition, 1..=MOST_CHANGES)];
+
 impl Output {
     /// The output that `text` names, such as `planes`, `planes:bits`, `probs` or `probs:sparse:64`.
     ///
-    /// Errors: `Missing` for any other text, listing what is known; `OutOfRange` for a number of pairs that is none.
+    /// Errors: `Missing` for any other text, listing what is known; `OutOfRange` for a number of pairs or squares that is none.
     pub fn parse(text: &str) -> Result<Self> {
-        if let Some(pairs) = text.strip_prefix(SPARSE) {
-            let known = pairs.parse().ok().filter(|n| (LEAST_PAIRS..=MOST_PAIRS).contains(n) && n.to_string() == pairs);
-            return known.map(Output::ProbsSparse).ok_or_else(|| {
-                let detail = format!("`{text}`: expected {SPARSE}N with N from {LEAST_PAIRS} to {MOST_PAIRS}");
+        let mut numbered = NUMBERED.iter().filter_map(|one| Some((one, text.strip_prefix(one.0)?)));
+        if let Some(((name, output, known), number)) = numbered.next() {
+            let found = number.parse().ok().filter(|n: &u16| known.contains(n) && n.to_string() == number);
+            return found.map(output).ok_or_else(|| {
+                let detail = format!("`{text}`: expected {name}N with N from {} to {}", known.start(), known.end());
                 Error::new(Kind::OutOfRange, detail)
             });
         }
@@ -133,7 +148,7 @@ impl Output {
         })
     }
 
-    /// Every text that [`Output::parse`] takes, but for those that say a number of pairs.
+    /// Every text that [`Output::parse`] takes, but for those that say a number.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name).chain(nnue::Tensor::ALL.iter().map(|(name, _)| *name))
     }
@@ -148,6 +163,7 @@ impl Output {
                 vec![TensorSpec::new("planes", Scalar::U64, &[PLANES]), TensorSpec::new("meta", Scalar::U8, &[12])]
             }
             Output::PlanesPacked => one("planes_packed", Scalar::U8, &[PACKED_BYTES]),
+            Output::PlanesPosition(changes) => one("planes_position", Scalar::U8, &[position::bytes(changes)]),
             Output::ProbsSparse(pairs) => {
                 let row = [pairs.into()];
                 vec![
@@ -179,6 +195,7 @@ impl fmt::Display for Output {
         match (NAMES.iter().find(|(_, output)| output == self), self) {
             (Some((name, _)), _) => f.write_str(name),
             (None, Output::ProbsSparse(pairs)) => write!(f, "{SPARSE}{pairs}"),
+            (None, Output::PlanesPosition(changes)) => write!(f, "{POSITION}{changes}"),
             (None, Output::Nnue(tensor)) => f.write_str(tensor.name()),
             (None, _) => Ok(()),
         }
@@ -223,6 +240,9 @@ mod tests {
             let refusal = Output::parse(wrong).unwrap_err();
             assert!(refusal.kind() == Kind::OutOfRange && refusal.detail().contains("from 2 to 512"), "{wrong}");
         }
+        let more = Output::parse("planes:position:40").unwrap();
+        assert_eq!((more, more.to_string()), (Output::PlanesPosition(40), "planes:position:40".to_owned()));
+        assert!(Output::parse("planes:position:0").unwrap_err().detail().contains("from 1 to 448"));
         let refusal = Output::parse("planes:f64").unwrap_err();
         assert_eq!(refusal.kind(), Kind::Missing);
         assert!(refusal.detail().contains("planes:bits") && refusal.detail().contains("ids"));
