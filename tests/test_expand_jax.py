@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compact_games import COMPACT, FULL, every_format, same_bits, write_formats
+from compact_games import BY_MEN, COMPACT, FULL, every_format, every_position, same_bits, write_formats
 from packs2048 import make_rows, write_pack
 
 import gristmill as gm
@@ -25,9 +25,20 @@ def test_every_input_format_is_that_of_the_host(planes: Any) -> None:
         assert name == "values" or isinstance(made[name], jax.Array)
 
 
-def test_a_jitted_step_and_more_axes_give_the_same() -> None:
-    records = every_format(4).reshape(7, 4)
-    compact = {name: np.asarray(array) for name, array in gm.chess.encode(records, tensors=COMPACT).items()}
+@pytest.mark.parametrize("planes", ["f32", "bf16", "f16", "u8"])
+def test_men_of_every_input_format_become_the_planes_of_the_host(planes: Any) -> None:
+    records = every_position()
+    expected = gm.chess.encode(records, planes)["planes"]
+    for room in (96, 447, 448):
+        compact = gm.chess.encode(records, tensors=[f"planes:position:{room}"])
+        assert compact["planes_position"].shape == (len(records), 43 + room + -(-room // 2))
+        assert same_bits(adapter.expand(compact, planes=planes)["planes"], expected)
+
+
+@pytest.mark.parametrize("tensors", [COMPACT, BY_MEN], ids=["packed", "men"])
+def test_a_jitted_step_and_more_axes_give_the_same(tensors: list[str]) -> None:
+    records = every_position(4).reshape(7, 4)
+    compact = {name: np.asarray(array) for name, array in gm.chess.encode(records, tensors=tensors).items()}
     expected = gm.chess.encode(records, tensors=FULL)
     made = jax.jit(lambda batch: adapter.expand(batch, planes="f32"))(compact)
     assert all(same_bits(made[name], array) for name, array in expected.items())
@@ -43,12 +54,13 @@ def test_streams_and_packs_give_the_tensors_of_the_host(tmp_path: Path) -> None:
         pack = gm.open(tmp_path / "pack")
         return [gm.DataLoader(config), gm.DataLoader(pack, encoder=gm.chess.Tensors(tensors), batch_size=32, seed=1)]
 
-    for compact, full in zip(loaders(COMPACT), loaders(FULL), strict=True):
-        with compact, full:
-            for _ in range(8):
-                made, expected = adapter.expand(compact.get_next()), full.get_next()
-                assert list(made) == list(expected.names)
-                assert all(same_bits(made[name], array) for name, array in expected.items())
+    for tensors in (COMPACT, BY_MEN):
+        for compact, full in zip(loaders(tensors), loaders(FULL), strict=True):
+            with compact, full:
+                for _ in range(8):
+                    made, expected = adapter.expand(compact.get_next()), full.get_next()
+                    assert list(made) == list(expected.names)
+                    assert all(same_bits(made[name], array) for name, array in expected.items())
 
 
 @pytest.mark.parametrize("tokens", ["i32", "u8"])
@@ -71,6 +83,9 @@ def test_what_is_not_compact_passes_and_what_is_wrong_is_refused() -> None:
     for wrong, words in [
         ({"planes_packed": batch["planes_packed"][:, :843]}, r"uint8\(7, 843\); expected uint8\(\.\.\., 844\)"),
         ({"planes_packed": batch["planes_packed"].view(np.int8)}, "`planes_packed` is int8"),
+        ({"planes_position": np.zeros((2, 74), np.uint8)}, "has rows of 74 bytes; the output planes:position:N makes"),
+        ({"planes_position": np.zeros((2, 43), np.uint8)}, "has rows of 43 bytes"),
+        ({"planes_position": np.zeros((2, 75), np.int8)}, "`planes_position` is int8"),
         ({"probs_values": batch["probs_values"]}, "`probs_values` without `probs_indices`"),
         ({"probs_indices": batch["probs_indices"]}, "`probs_indices` without `probs_values`"),
         (batch | {"legal": np.ones(3, bool)}, "has `legal` and a compact form of it"),

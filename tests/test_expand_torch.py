@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compact_games import COMPACT, FULL, every_format, same_bits, write_formats
+from compact_games import BY_MEN, COMPACT, FULL, every_format, every_position, same_bits, write_formats
 from packs2048 import make_rows, write_pack
 
 import gristmill as gm
@@ -19,8 +19,8 @@ def bits(tensor: Any) -> Any:
     return tensor.view(torch.uint16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
-def compact_of(records: Any) -> dict[str, Any]:
-    return {name: torch.from_dlpack(a) for name, a in gm.chess.encode(records, tensors=COMPACT).items()}
+def compact_of(records: Any, tensors: list[str] = COMPACT) -> dict[str, Any]:
+    return {name: torch.from_dlpack(a) for name, a in gm.chess.encode(records, tensors=tensors).items()}
 
 
 @pytest.mark.parametrize("planes", ["f32", "bf16", "f16", "u8"])
@@ -34,10 +34,20 @@ def test_every_input_format_is_that_of_the_host(planes: Any) -> None:
         assert same_bits(bits(made[name]), host), name
 
 
-def test_a_compiled_step_and_more_axes_give_the_same() -> None:
-    records = every_format(4).reshape(7, 4)
+@pytest.mark.parametrize("planes", ["f32", "bf16", "f16", "u8"])
+def test_men_of_every_input_format_become_the_planes_of_the_host(planes: Any) -> None:
+    records = every_position()
+    host = gm.chess.encode(records, planes)["planes"]
+    for room in (96, 447, 448):
+        made = adapter.expand(compact_of(records, [f"planes:position:{room}"]), planes=planes)["planes"]
+        assert same_bits(bits(made), host.view(np.uint16) if planes == "bf16" else host)
+
+
+@pytest.mark.parametrize("tensors", [COMPACT, BY_MEN], ids=["packed", "men"])
+def test_a_compiled_step_and_more_axes_give_the_same(tensors: list[str]) -> None:
+    records = every_position(4).reshape(7, 4)
     compiled = torch.compile(adapter.expand, backend="eager", fullgraph=True)
-    made, expected = compiled(compact_of(records)), gm.chess.encode(records, tensors=FULL)
+    made, expected = compiled(compact_of(records, tensors)), gm.chess.encode(records, tensors=FULL)
     assert all(same_bits(bits(made[name]), array) for name, array in expected.items())
 
 
@@ -51,11 +61,12 @@ def test_streams_and_packs_give_the_tensors_of_the_host(tmp_path: Path) -> None:
         pack = gm.open(tmp_path / "pack")
         return [gm.DataLoader(config), gm.DataLoader(pack, encoder=gm.chess.Tensors(tensors), batch_size=32, seed=1)]
 
-    for compact, full in zip(loaders(COMPACT), loaders(FULL), strict=True):
-        with compact, full:
-            for _ in range(8):
-                made, expected = adapter.expand(compact.get_next()), full.get_next()
-                assert all(same_bits(bits(made[name]), array) for name, array in expected.items())
+    for tensors in (COMPACT, BY_MEN):
+        for compact, full in zip(loaders(tensors), loaders(FULL), strict=True):
+            with compact, full:
+                for _ in range(8):
+                    made, expected = adapter.expand(compact.get_next()), full.get_next()
+                    assert all(same_bits(bits(made[name]), array) for name, array in expected.items())
 
 
 @pytest.mark.parametrize("tokens", ["i64", "i32", "u8"])

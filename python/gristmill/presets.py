@@ -87,8 +87,8 @@ def lc0(
         fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
         encoder: what makes tensors of frames, `"chess"` by default; of other kinds by their name.
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:packed`, `planes:position`),
-            `probs`, `values`, `halfkp_white`, ...; with the encoder `"fields"` each field with its type and the shape of
-            one step, such as `obs:u8[64,64,3]`.
+            `probs`, `values`, `halfkp_white`, ...; with the encoder `"fields"` each field with its type and the shape
+            of one step, such as `obs:u8[64,64,3]`.
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.
         lanes: lanes that the games are dealt to, such as 48: as many ranks as divide it can share the stream; 1 by

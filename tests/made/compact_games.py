@@ -11,6 +11,8 @@ import gristmill as gm
 
 COMPACT = ["planes:packed", "probs:sparse", "legal:bits", "values"]
 FULL = ["planes", "probs", "legal", "values"]
+#: With men in place of planes; those of formats 5 and 133 may differ on many squares.
+BY_MEN = ["planes:position:96", *COMPACT[1:]]
 FORMATS = (1, 2, 3, 4, 5, 132, 133)
 
 
@@ -28,6 +30,23 @@ def every_format(each: int = 40) -> Records:
         moves = rng.choice(1858, i % 127, replace=False)
         record["probabilities"][moves] = rng.random(len(moves), np.float32)
         record["probabilities"][moves[:3]] = [np.nan, -0.0, np.float32(1e-40)][: len(moves)]
+    return records
+
+
+def every_position(each: int = 40) -> Records:
+    """The same with men on boards of which some are empty, and up to 60 changes from each to the one before."""
+    rng = np.random.default_rng(6)
+    records = every_format(each)
+    for i, record in enumerate(records):
+        cells = rng.integers(0, 13, 64) * (rng.random(64) < i / len(records))
+        planes = np.zeros((8, 13, 64), np.uint8)
+        for board in range(8):
+            if board:
+                cells[rng.integers(0, 64, rng.integers(0, i % 10 + 1))] = rng.integers(0, 13)
+            if board == 0 or rng.random() < 0.8:
+                planes[board, :12] = cells == np.arange(1, 13)[:, None]
+            planes[board, 12] = rng.random() < 0.3
+        record["planes"] = np.packbits(planes.reshape(104, 64), axis=1).view(np.uint64)[:, 0]
     return records
 
 

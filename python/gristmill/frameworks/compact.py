@@ -102,7 +102,9 @@ def room(width: int) -> int:
     """
     squares = (width - FIXED) * 2 // 3
     if squares < 1 or FIXED + squares + -(-squares // 2) != width:
-        raise ValueError(f"`planes_position` has rows of {width} bytes; the output planes:position:N makes 43 + N + N / 2")
+        raise ValueError(
+            f"`planes_position` has rows of {width} bytes; the output planes:position:N makes 43 + N + N / 2"
+        )
     return squares
 
 

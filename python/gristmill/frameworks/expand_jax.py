@@ -84,7 +84,9 @@ def _position(packed: jax.Array, dtype: Any) -> jax.Array:
         here = is_there & is_of[..., None]
         put = jnp.max(jnp.where(here, men[..., None] + jnp.uint8(1), 0), axis=-2)
         cells = jnp.where(put > 0, put - 1, cells)
-        kinds = (cells[..., None, :] == np.arange(1, 13, dtype=np.uint8)[:, None]) & (shown[..., board, None, None] == 1)
+        kinds = (cells[..., None, :] == np.arange(1, 13, dtype=np.uint8)[:, None]) & (
+            shown[..., board, None, None] == 1
+        )
         mark = jnp.broadcast_to(repeated[..., board, None, None] == 1, (*cells.shape[:-1], 1, 64))
         boards += [kinds, mark]
     stored = jnp.concatenate(boards, axis=-2).astype(jnp.uint8).reshape(*packed.shape[:-1], 104, 8, 8)
