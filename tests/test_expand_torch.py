@@ -36,9 +36,9 @@ def test_every_input_format_is_that_of_the_host(planes: Any) -> None:
 
 @pytest.mark.parametrize("planes", ["f32", "bf16", "f16", "u8"])
 def test_men_of_every_input_format_become_the_planes_of_the_host(planes: Any) -> None:
-    records = every_position()
+    records = every_position(12)
     host = gm.chess.encode(records, planes)["planes"]
-    for room in (96, 447, 448):
+    for room in (96, 447):
         made = adapter.expand(compact_of(records, [f"planes:position:{room}"]), planes=planes)["planes"]
         assert same_bits(bits(made), host.view(np.uint16) if planes == "bf16" else host)
 

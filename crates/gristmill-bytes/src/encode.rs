@@ -19,6 +19,28 @@ pub struct Provenance {
     pub frame: u32,
 }
 
+/// Random bits, and which they are: of the words that a key draws for a number, the two after the first `words`.
+///
+/// `docs/format/order.md` has the draws: a device that knows key, number and words draws the same bits itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct RandomBits {
+    /// The bits.
+    pub bits: u64,
+    /// The key.
+    pub key: u64,
+    /// The number.
+    pub number: u64,
+    /// How many words of 32 bits are drawn before.
+    pub words: u32,
+}
+
+impl From<u64> for RandomBits {
+    /// Bits that were not drawn here.
+    fn from(bits: u64) -> Self {
+        RandomBits { bits, ..RandomBits::default() }
+    }
+}
+
 /// One record to encode.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
@@ -27,7 +49,7 @@ pub struct Row<'a> {
     /// Where it came from.
     pub provenance: Provenance,
     /// Random bits of this row, for encoders that [draw](Encoder::draws): a function of seed and row, never of threads.
-    pub bits: u64,
+    pub bits: RandomBits,
     /// The long vector of the record (the policy of chess), where the record itself does not hold it.
     pub sparse: Option<Sparse<'a>>,
 }

@@ -143,7 +143,7 @@ impl Encoder for FieldEncoder {
                     Some((offset, bytes)) => {
                         out[i * bytes..][..*bytes].copy_from_slice(&row.record[*offset..][..*bytes]);
                     }
-                    None => out[i * 8..][..8].copy_from_slice(&row.bits.to_le_bytes()),
+                    None => out[i * 8..][..8].copy_from_slice(&row.bits.bits.to_le_bytes()),
                 }
             }
         }
@@ -164,7 +164,7 @@ mod tests {
         let all = FieldEncoder::new(&layout, &[]).unwrap();
         assert_eq!(all.outputs().iter().map(|spec| &*spec.name).collect::<Vec<_>>(), ["obs", "acts"]);
         let records = [[1, 2, 0, 0, 0, 0, 3, 4], [5, 6, 0, 0, 0, 0, 7, 8]];
-        let row = |record| Row { record, provenance: Provenance::default(), bits: 0, sparse: None };
+        let row = |record| Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None };
         let rows: Vec<Row<'_>> = records.iter().map(|record| row(&record[..])).collect();
         let chosen = FieldEncoder::new(&layout, &["acts".to_owned(), "obs".to_owned()]).unwrap();
         let (mut acts, mut obs) = ([0; 4], [0; 4]);
@@ -173,7 +173,7 @@ mod tests {
         let drawing = FieldEncoder::new(&layout, &["draw".to_owned(), "acts".to_owned()]).unwrap();
         assert!(drawing.draws() && !chosen.draws());
         let (mut draw, mut acts) = ([0; 16], [0; 4]);
-        let rows = [Row { bits: u64::MAX, ..rows[0] }, Row { bits: 5, ..rows[1] }];
+        let rows = [Row { bits: u64::MAX.into(), ..rows[0] }, Row { bits: 5.into(), ..rows[1] }];
         drawing.encode(&rows, &mut [&mut draw[..], &mut acts[..]]).unwrap();
         assert_eq!(
             (draw[..8].to_vec(), draw[8..].to_vec(), acts),

@@ -197,7 +197,12 @@ fn positions(games: &[Game]) -> f64 {
 }
 
 fn row(position: &Position) -> Row<'_> {
-    Row { record: position.record(), provenance: Provenance::default(), bits: 0, sparse: position.policy() }
+    Row {
+        record: position.record(),
+        provenance: Provenance::default(),
+        bits: Default::default(),
+        sparse: position.policy(),
+    }
 }
 
 /// CPU seconds of one position as planes, probs and values.

@@ -267,7 +267,7 @@ fn tensors_alone(folder: &Path, tensors: &[&str]) -> f64 {
     let encoder = ChessEncoder::new(&Outputs::parse(&names).expect("names")).expect("an encoder");
     let rows: Vec<Row<'_>> = records
         .chunks_exact(all.layout().size())
-        .map(|record| Row { record, provenance: Provenance::default(), bits: 0, sparse: None })
+        .map(|record| Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None })
         .collect();
     let row_bytes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
     let pool = SheetPool::new(BATCH, row_bytes, 1);

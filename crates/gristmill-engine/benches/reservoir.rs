@@ -104,8 +104,10 @@ impl Run {
         };
         let encoded = self.slots.drain(slots, |first, records| {
             let from = Provenance::default();
-            let rows: Vec<Row<'_>> =
-                records.iter().map(|record| Row { record, provenance: from, bits: 0, sparse: None }).collect();
+            let rows: Vec<Row<'_>> = records
+                .iter()
+                .map(|record| Row { record, provenance: from, bits: Default::default(), sparse: None })
+                .collect();
             sheet.write(row + first, rows.len(), |columns| self.encoder.encode(&rows, columns))
         });
         encoded.expect("encodes");

@@ -131,7 +131,7 @@ impl Bare {
             let from = Provenance::default();
             let rows: Vec<Row<'_>> = views
                 .iter()
-                .map(|view| Row { record: &view[..size], provenance: from, bits: 0, sparse: None })
+                .map(|view| Row { record: &view[..size], provenance: from, bits: Default::default(), sparse: None })
                 .collect();
             sheet.write(self.row, rows.len(), |columns| self.encoder.encode(&rows, columns)).expect("encodes");
         });

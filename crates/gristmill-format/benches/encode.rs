@@ -161,7 +161,7 @@ fn rows(arena: &[u8], size: usize) -> Vec<Row<'_>> {
         .map(|i| Row {
             record: &arena[i * size..(i + 1) * size],
             provenance: Provenance::default(),
-            bits: 0,
+            bits: Default::default(),
             sparse: None,
         })
         .collect()

@@ -38,7 +38,7 @@ fn main() {
 }
 
 fn row(record: &[u8], bits: u64) -> Row<'_> {
-    Row { record, provenance: Provenance::default(), bits, sparse: None }
+    Row { record, provenance: Provenance::default(), bits: bits.into(), sparse: None }
 }
 
 fn encoder(target: Target, augment: Augment, element: Element) -> StepEncoder {

@@ -341,7 +341,7 @@ fn features_are_those_of_the_same_board_of_bulletformat() {
     let (ours, theirs) = (PositionEncoder::new(&names).unwrap(), bullet::BoardEncoder::new(&names).unwrap());
     let made = |encoder: &dyn Encoder, record: &[u8]| {
         let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xee; spec.row_bytes()]).collect();
-        let row = Row { record, provenance: Provenance::default(), bits: 0, sparse: None };
+        let row = Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None };
         encoder.encode(&[row], &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
         out
     };

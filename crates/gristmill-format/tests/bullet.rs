@@ -144,7 +144,7 @@ fn records_of_something_else_and_other_tensors_are_refused() {
 fn tensors(board: &Board) -> Vec<Vec<u8>> {
     let encoder = BoardEncoder::new(&["stm", "nstm", "score", "result", "planes"].map(String::from)).unwrap();
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xee; spec.row_bytes()]).collect();
-    let row = Row { record: board.bytes(), provenance: Provenance::default(), bits: 0, sparse: None };
+    let row = Row { record: board.bytes(), provenance: Provenance::default(), bits: Default::default(), sparse: None };
     encoder.encode(&[row], &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
     out
 }

@@ -20,7 +20,7 @@ fn encode(row: Row<'_>, outputs: &[&str]) -> gristmill_format::Result<Vec<Vec<u8
 }
 
 fn stored(record: &[u8]) -> Row<'_> {
-    Row { record, provenance: Provenance { source: 1, chunk: 3, frame: 9 }, bits: 0, sparse: None }
+    Row { record, provenance: Provenance { source: 1, chunk: 3, frame: 9 }, bits: Default::default(), sparse: None }
 }
 
 /// What a device makes of pairs: the value of the last one everywhere, then each move.

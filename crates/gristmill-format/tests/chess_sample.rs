@@ -89,7 +89,7 @@ fn every_game_starts_at_the_start_position() {
         let mut planes = vec![0; 112 * 64 * 4];
         encoder
             .encode(
-                &[Row { record: &record, provenance: Provenance::default(), bits: 0, sparse: None }],
+                &[Row { record: &record, provenance: Provenance::default(), bits: Default::default(), sparse: None }],
                 &mut [&mut planes],
             )
             .unwrap();

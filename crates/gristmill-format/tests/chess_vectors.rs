@@ -49,7 +49,7 @@ fn encode(record: &[u8], outputs: &[Output]) -> Vec<Vec<u8>> {
     let mut tensors: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xEE; spec.row_bytes()]).collect();
     let mut slices: Vec<&mut [u8]> = tensors.iter_mut().map(Vec::as_mut_slice).collect();
     let provenance = Provenance { source: 1 << 40, chunk: 5, frame: 6 };
-    encoder.encode(&[Row { record, provenance, bits: 0, sparse: None }], &mut slices).unwrap();
+    encoder.encode(&[Row { record, provenance, bits: Default::default(), sparse: None }], &mut slices).unwrap();
     tensors
 }
 
@@ -243,7 +243,8 @@ fn many_rows_are_the_single_rows_one_after_another() {
         records.push(record);
     }
     let provenance = Provenance { source: 1 << 40, chunk: 5, frame: 6 };
-    let rows: Vec<Row<'_>> = records.iter().map(|record| Row { record, provenance, bits: 0, sparse: None }).collect();
+    let rows: Vec<Row<'_>> =
+        records.iter().map(|record| Row { record, provenance, bits: Default::default(), sparse: None }).collect();
     let encoder = ChessEncoder::new(&outputs).unwrap();
     // Far enough apart that a streamed row would show if it ran over, at several alignments.
     for shift in [0, 32, 8] {
@@ -273,7 +274,7 @@ fn records_that_cannot_be_encoded_are_refused_with_their_frame() {
         let mut tensors: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes()]).collect();
         let mut slices: Vec<&mut [u8]> = tensors.iter_mut().map(Vec::as_mut_slice).collect();
         let provenance = Provenance { source: 0, chunk: 3, frame: 9 };
-        encoder.encode(&[Row { record, provenance, bits: 0, sparse: None }], &mut slices).unwrap_err()
+        encoder.encode(&[Row { record, provenance, bits: Default::default(), sparse: None }], &mut slices).unwrap_err()
     };
     let mut format = widened();
     format[4] = 6;

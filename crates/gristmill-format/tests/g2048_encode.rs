@@ -114,7 +114,8 @@ fn encode(encoder: &StepEncoder, step: &Step, bits: u64) -> gristmill_format::Re
 fn encode_record(encoder: &StepEncoder, record: &[u8], bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xEE; spec.row_bytes()]).collect();
     let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
-    encoder.encode(&[Row { record, provenance: Provenance::default(), bits, sparse: None }], &mut slices)?;
+    encoder
+        .encode(&[Row { record, provenance: Provenance::default(), bits: bits.into(), sparse: None }], &mut slices)?;
     Ok(out)
 }
 

@@ -322,7 +322,7 @@ fn image(layout: &Layout, record: &[u8], names: &[&str], bits: u64) -> Vec<Vec<u
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let encoder = RowEncoder::new(layout, &names).unwrap();
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xee; spec.row_bytes()]).collect();
-    let row = Row { record, provenance: Provenance::default(), bits, sparse: None };
+    let row = Row { record, provenance: Provenance::default(), bits: bits.into(), sparse: None };
     encoder.encode(&[row], &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
     out
 }

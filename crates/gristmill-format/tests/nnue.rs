@@ -94,7 +94,7 @@ fn record(men: &Men, black: bool, format: InputFormat, transform: Transform) -> 
 fn encode(encoder: &dyn Encoder, record: &[u8]) -> gristmill_format::Result<Vec<Vec<u8>>> {
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xee; spec.row_bytes()]).collect();
     let provenance = Provenance { source: 1, chunk: 3, frame: 9 };
-    let rows = [Row { record, provenance, bits: 0, sparse: None }];
+    let rows = [Row { record, provenance, bits: Default::default(), sparse: None }];
     encoder.encode(&rows, &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
     Ok(out)
 }

@@ -113,7 +113,7 @@ pub(crate) fn chess_encode(py: Python<'_>, records: Contiguous, tensors: Vec<Str
             .map(|(frame, record)| Row {
                 record,
                 provenance: Provenance { frame, ..Provenance::default() },
-                bits: 0,
+                bits: Default::default(),
                 sparse: None,
             })
             .collect();

@@ -264,7 +264,12 @@ impl Pairs {
         let all: Vec<([u8; 8], u64)> = records.iter().zip(passes).map(row).collect();
         let rows: Vec<Record<'_>> = all
             .iter()
-            .map(|(record, bits)| Record { record, provenance: Provenance::default(), bits: *bits, sparse: None })
+            .map(|(record, bits)| Record {
+                record,
+                provenance: Provenance::default(),
+                bits: (*bits).into(),
+                sparse: None,
+            })
             .collect();
         Ok(self.0.encode(&rows, &mut to)?)
     }

@@ -11,13 +11,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gristmill_format::encode::Encoder;
+use gristmill_format::encode::{Encoder, RandomBits};
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::runtime::intervals::Intervals;
+use crate::runtime::seed::Draws;
 use crate::store::bucket::Counts;
 use crate::store::{Claims, HeldFile, Residence};
 
@@ -130,13 +131,19 @@ pub trait Chunks {
     fn bounds(&self, row: u64) -> Range<u64>;
 }
 
+/// The next bits of `draws`, with the place that they are drawn from.
+pub fn random_bits(draws: &mut Draws) -> RandomBits {
+    let (key, number, words) = draws.place();
+    RandomBits { bits: draws.bits(), key, number, words: words as u32 }
+}
+
 /// One row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     /// Its number in the table.
     pub row: u64,
     /// Random bits of the row in this epoch.
-    pub bits: u64,
+    pub bits: RandomBits,
 }
 
 /// Some rows of a table, as index feeding takes them.

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.frameworks.symmetries import TURNED, WORDS
+
 #: Moves of the policy vector.
 MOVES = 1858
 #: Bytes of the 104 stored planes in a row of `planes_packed`; eight scalars and the input format follow.
@@ -28,6 +30,9 @@ _COMPACT: dict[str, tuple[str, int, str]] = {
     "board_nibbles": ("uint8", 10, "tokens"),
 }
 
+#: What the tensors of the step after the row's begin with, in batches that have both.
+_NEXT = "next_"
+
 
 def quotients() -> npt.NDArray[np.float32]:
     """Plane 109 by the fifty-move count, (2, 256): divided by 99, and by 100.
@@ -43,34 +48,45 @@ def expanded(
 ) -> dict[str, Any]:
     """A batch with each compact tensor replaced, at its place, by what `made` makes of it; all else as it is.
 
+    Where it has `symmetry_draws`, what turns with the board is turned. Names may begin with `next_`.
+
     Args:
         batch: arrays by name.
-        made: by the name of what is made, planes of men by `position`; the policy of indices and values, all else of
-            one tensor.
+        made: by the name of what is made, planes of men by `position`; the policy of indices and values, what is
+            `turned` of its name, draws and itself, all else of one tensor.
         kind: the NumPy name of an array's element type.
 
     Raises:
         ValueError: a compact tensor of another type or shape; both a compact tensor and what becomes of it.
     """
     found: dict[str, Any] = {}
+    draws: dict[str, Any] = {}
     for name, value in _items(batch):
-        if name == "probs_indices":
-            continue
-        if name not in _COMPACT:
+        begin = _NEXT if name.startswith(_NEXT) else ""
+        own = name.removeprefix(begin)
+        if own == "symmetry_draws":
+            _check(name, value, "int32", WORDS, kind)
+            draws[begin] = value
+        elif own == "probs_indices":
+            if f"{begin}probs_values" not in batch:
+                raise ValueError(f"`{name}` without `{begin}probs_values`; the output probs:sparse makes both")
+        elif own in _COMPACT:
+            dtype, width, becomes = _COMPACT[own]
+            _check(name, value, dtype, width, kind)
+            values = [value]
+            if own == "probs_values":
+                indices = batch.get(f"{begin}probs_indices")
+                if indices is None:
+                    raise ValueError(f"`{name}` without `{begin}probs_indices`; the output probs:sparse makes both")
+                _check(f"{begin}probs_indices", indices, "int16", value.shape[-1], kind)
+                values = [indices, value]
+            _put(found, begin + ("planes" if becomes == "position" else becomes), made[becomes](*values))
+        else:
             _put(found, name, value)
-            continue
-        dtype, width, becomes = _COMPACT[name]
-        _check(name, value, dtype, width, kind)
-        values = [value]
-        if name == "probs_values":
-            indices = batch.get("probs_indices")
-            if indices is None:
-                raise ValueError("`probs_values` without `probs_indices`; the output probs:sparse makes both")
-            _check("probs_indices", indices, "int16", value.shape[-1], kind)
-            values = [indices, value]
-        _put(found, "planes" if becomes == "position" else becomes, made[becomes](*values))
-    if "probs_indices" in batch and "probs" not in found:
-        raise ValueError("`probs_indices` without `probs_values`; the output probs:sparse makes both")
+    for begin, drawn in draws.items():
+        for own in TURNED:
+            if (name := begin + own) in found:
+                found[name] = made["turned"](own, drawn, found[name])
     return found
 
 

@@ -20,6 +20,9 @@ ValueTargets: TypeAlias = Literal["scalar", "two_hot"]
 #: How exponents are given.
 BoardForm: TypeAlias = Literal["tokens", "nibbles"]
 
+#: Where symmetries are drawn.
+DrawnOn: TypeAlias = Literal["host", "device"]
+
 #: Which number of the values beside a row.
 ValueField: TypeAlias = Literal["reward", "reward_scaled", "return_raw", "return_scaled"]
 
@@ -38,6 +41,10 @@ class Steps:
         dtype: element type of whole numbers.
         board: `"nibbles"` gives `board_nibbles` (uint8, (10)) in the place of `tokens`, of which `gristmill.jax.expand`
             and `gristmill.torch.expand` make `tokens` on a device (docs/format/compact.md).
+        draw: `"device"` gives rows as they are, with `symmetry_draws` (int32, (6)), of which `gristmill.jax.expand` and
+            `gristmill.torch.expand` draw on a device the symmetry that the host would have drawn, and turn board,
+            values, moves and masks (docs/format/compact.md). `Tokens`, whose classes depend on the turned board, refuse
+            it.
         value_targets: adds `value_targets` (float32), of the values that `gristmill values` put beside the rows:
             `"scalar"` one number a row; `"two_hot"` its two-hot form, whose mean it is. Turns and mirrors do not change
             them.
@@ -46,7 +53,7 @@ class Steps:
             other, evenly spaced: `(0, 600, 601)` by default. What lies outside counts as the nearest end.
 
     Raises:
-        ValueError: `rotate`, `flip` or `board` is none of their values.
+        ValueError: `rotate`, `flip`, `board` or `draw` is none of their values.
     """
 
     target: ClassVar[str] = "steps"
@@ -58,10 +65,13 @@ class Steps:
     value_field: ValueField | None = None
     value_bins: tuple[float, float, int] | None = None
     board: BoardForm = "tokens"
+    draw: DrawnOn = "host"
 
     def __post_init__(self) -> None:
         if self.board not in ("tokens", "nibbles"):
             raise ValueError(f"board={self.board!r}; expected 'tokens' or 'nibbles'")
+        if self.draw not in ("host", "device"):
+            raise ValueError(f"draw={self.draw!r}; expected 'host' or 'device'")
         for name, value in (("rotate", self.rotate), ("flip", self.flip)):
             if not any(value is known or value == known for known in _AUGMENTATIONS):
                 raise ValueError(f"{name}={value!r}; expected False, True or 'changed'")
@@ -75,6 +85,7 @@ class Steps:
                 "flip": _AUGMENTATIONS[self.flip],
                 "dtype": self.dtype,
                 **({} if self.board == "tokens" else {"board": self.board}),
+                **({} if self.draw == "host" else {"draw": self.draw}),
                 **({} if self.value_targets is None else {"value_targets": self.value_targets}),
                 **({} if self.value_field is None else {"value_field": self.value_field}),
                 **({} if self.value_bins is None else {"value_bins": list(self.value_bins)}),

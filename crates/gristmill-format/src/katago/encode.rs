@@ -297,7 +297,7 @@ impl Encoder for RowEncoder {
         let mut room = Room::default();
         for ((output, spec), out) in self.outputs.iter().zip(&self.specs).zip(out.iter_mut()) {
             for (row, out) in rows.iter().zip(out.chunks_exact_mut(spec.row_bytes().max(1))) {
-                let s = if self.draws { (row.bits % IMAGES as u64) as usize } else { 0 };
+                let s = if self.draws { (row.bits.bits % IMAGES as u64) as usize } else { 0 };
                 let turn = (s, &self.turns);
                 match row.record.get(output.at.clone()) {
                     Some(member) => output.row(turn, spec.dtype, member, out, &mut room),

@@ -192,7 +192,7 @@ impl<'a> Sample<'a> {
         let rows: Vec<Row<'_>> = self
             .records
             .chunks_exact(self.encoder.input().size())
-            .map(|record| Row { record, provenance: Provenance::default(), bits: 0, sparse: None })
+            .map(|record| Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None })
             .collect();
         let sizes: Vec<usize> = self.encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
         let mut columns: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; rows.len() * size]).collect();

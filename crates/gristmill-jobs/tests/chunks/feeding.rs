@@ -35,7 +35,7 @@ fn wide(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 fn row(record: &[u8]) -> Row<'_> {
-    Row { record, provenance: Provenance::default(), bits: 0, sparse: None }
+    Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None }
 }
 
 fn config(threads: usize) -> IndexConfig {

@@ -71,6 +71,11 @@ impl Draws {
         u64::from(self.word()) | u64::from(self.word()) << 32
     }
 
+    /// Where the next draw comes from: key, ordinal, and how many words of 32 bits were drawn before.
+    pub fn place(&self) -> (u64, u64, u64) {
+        (self.key, self.ordinal, 4 * self.block - self.left as u64)
+    }
+
     /// A uniform number in `0..n`, without bias (Lemire 2019). `n` must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0);

@@ -80,6 +80,22 @@ pub enum BoardForm {
     Nibbles,
 }
 
+/// Where symmetries are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DrawnOn {
+    /// By the loader, which turns the rows (the default).
+    #[default]
+    Host,
+    /// By the device, which turns them: `symmetry_draws` says of what.
+    Device,
+}
+
+/// What a config of before says: it knew one place.
+fn is_host(draw: &DrawnOn) -> bool {
+    *draw == DrawnOn::Host
+}
+
 /// What the edges of `binned_ev` mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -185,6 +201,9 @@ pub struct G2048EncoderConfig {
     /// How exponents are given.
     #[serde(skip_serializing_if = "is_default")]
     pub board: BoardForm,
+    /// Where symmetries are drawn.
+    #[serde(skip_serializing_if = "is_host")]
+    pub draw: DrawnOn,
     /// The fitted tokenizer, a `tokenizer.json`; `tokens` needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<PathBuf>,

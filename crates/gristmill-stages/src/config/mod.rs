@@ -21,7 +21,7 @@ pub use chunks::{
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
 pub use g2048::{
-    Augmentation, BoardForm, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers,
+    Augmentation, BoardForm, DrawnOn, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers,
 };
 pub use index::{IndexConfig, MixConfig, Reweighted, Shuffle};
 pub use kinds::{Item, StageConfig, StageKind};

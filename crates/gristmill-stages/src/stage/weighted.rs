@@ -1,7 +1,9 @@
 //! Number of a draw -> a chunk by its chance, and a place in it by weight: Hanse sampling where every chance is known.
 //! A pure function of key and number, found by a search among sums; nothing is rejected, nothing remembered.
 
+use gristmill_format::encode::RandomBits;
 use gristmill_runtime::runtime::seed::{Draws, Key};
+use gristmill_runtime::table::random_bits;
 
 /// Chunks with their chances. Places are counted over all chunks.
 #[derive(Debug, Clone, Default)]
@@ -92,8 +94,8 @@ impl Drawn {
     }
 
     /// Random bits for what is done with the row.
-    pub fn bits(&mut self) -> u64 {
-        self.draws.bits()
+    pub fn bits(&mut self) -> RandomBits {
+        random_bits(&mut self.draws)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The work lane's second half: frames from blocks into slots, slots into the rows of a batch, reservoirs refilled.
 //! Each frame is copied here twice and nowhere else.
 
-use gristmill_format::encode::{Provenance, Row};
+use gristmill_format::encode::{Provenance, RandomBits, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::counted::Counted;
 use gristmill_runtime::runtime::scheduler::Lane;
+use gristmill_runtime::table::random_bits;
 use gristmill_stages::stage::Row as Origin;
 
 use super::{Chain, KEEP_BYTES, Refill, keep};
@@ -58,8 +59,10 @@ impl Chain {
         let slots: Vec<u32> = rows.iter().map(|(slot, _)| *slot).collect();
         let encoder = &*self.plan.encoder;
         let ordinal = batch * self.plan.batch_size as u64 + first as u64;
-        let bits =
-            |row: u64| if encoder.draws() { self.row_key.at(self.plan.ranks.row(ordinal + row)).bits() } else { 0 };
+        let bits = |row: u64| match encoder.draws() {
+            true => random_bits(&mut self.row_key.at(self.plan.ranks.row(ordinal + row))),
+            false => RandomBits::default(),
+        };
         let encoded = self.totals.encoding.during(|| {
             self.slots.drain(&slots, |done, records| {
                 let rows = (done..).zip(records.iter().zip(&rows[done..]));

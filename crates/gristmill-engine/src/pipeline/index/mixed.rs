@@ -134,7 +134,7 @@ impl Mixed {
             let rows = self.order.rows(pass.saturating_mul(self.stride).saturating_add(within)).read(read);
             let pick = |row: &gristmill_stages::stage::mix::Row| Pick {
                 row: self.first[row.source] + row.row,
-                bits: row.pass,
+                bits: row.pass.into(),
             };
             picks.extend(rows.iter().step_by(step as usize).map(pick));
             (at, left) = (at + here * step, left - here);

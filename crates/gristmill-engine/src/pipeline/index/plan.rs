@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use gristmill_format::encode::RandomBits;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::runtime::seed::Key;
-use gristmill_runtime::table::Pick;
+use gristmill_runtime::table::{Pick, random_bits};
 use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle};
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::gather::{Epoch, Gather, Order};
@@ -56,7 +57,7 @@ impl Augmentation {
 
     /// A row of the table with its bits, if they are needed.
     pub(super) fn pick(self, row: u64, draws: bool) -> Pick {
-        Pick { row, bits: if draws { self.0.at(row).bits() } else { 0 } }
+        Pick { row, bits: if draws { random_bits(&mut self.0.at(row)) } else { RandomBits::default() } }
     }
 }
 
@@ -262,9 +263,10 @@ impl Plan {
     fn augment(&self, picks: &mut [Pick], draws: bool) {
         let mut current: Option<(u64, Augmentation)> = None;
         for pick in picks {
+            let pass = pick.bits.bits;
             let (_, augmentation) = match current {
-                Some(known) if known.0 == pick.bits => known,
-                _ => *current.insert((pick.bits, Augmentation::new(self.root, pick.bits))),
+                Some(known) if known.0 == pass => known,
+                _ => *current.insert((pass, Augmentation::new(self.root, pass))),
             };
             *pick = augmentation.pick(self.rows.row(pick.row), draws);
         }

@@ -353,7 +353,7 @@ mod tests {
             .zip(fills.iter().cycle())
             .map(|(indices, fill)| {
                 let sparse = Some(Sparse { indices, values: &values[..indices.len()], fill: *fill });
-                Row { record: &record, provenance: Provenance::default(), bits: 0, sparse }
+                Row { record: &record, provenance: Provenance::default(), bits: Default::default(), sparse }
             })
             .collect();
         let sizes: Vec<usize> = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
@@ -381,7 +381,8 @@ mod tests {
             let mut record = vec![0; V7_BYTES];
             FrameMut::blank(&mut record, InputFormat::Classical).unwrap().set_best_q(q).set_best_d(d);
             let encoder = ChessEncoder::new(&[Output::BestQ]).unwrap();
-            let row = Row { record: &record, provenance: Provenance::default(), bits: 0, sparse: None };
+            let row =
+                Row { record: &record, provenance: Provenance::default(), bits: Default::default(), sparse: None };
             let mut out = [0; 12];
             encoder.encode(&[row], &mut [&mut out]).unwrap();
             assert_eq!(out[..4], win.to_le_bytes());

@@ -232,8 +232,16 @@ fn tensors_of_a_position_are_those_of_its_record() {
             let mut wide = record.to_vec();
             wide.resize(Version::V7.bytes(), 0);
             let provenance = Provenance { source: 1, chunk: 2, frame: k as u32 };
-            let whole = rows(Row { record: &wide, provenance, bits: 0, sparse: None });
-            assert_eq!(rows(Row { record: position.record(), provenance, bits: 0, sparse: position.policy() }), whole);
+            let whole = rows(Row { record: &wide, provenance, bits: Default::default(), sparse: None });
+            assert_eq!(
+                rows(Row {
+                    record: position.record(),
+                    provenance,
+                    bits: Default::default(),
+                    sparse: position.policy()
+                }),
+                whole
+            );
         }
     }
 }

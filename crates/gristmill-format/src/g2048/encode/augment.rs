@@ -1,7 +1,13 @@
 //! A row's random bits -> the symmetry it is shown in: a rotation, then a flip.
 //! The bits come from the engine, keyed by seed, row and epoch, so that no worker can change what a row looks like.
 
+use gristmill_bytes::encode::RandomBits;
+
 use super::symmetry::Symmetry;
+
+/// Words of a row of `symmetry_draws`, as i32 of the same bits: key and number, the lower half first, the words that are drawn before, and how turns (0
+/// never, 1 any, 2 changed) and mirrors (three times as much) are drawn.
+pub const DRAWS: usize = 6;
 
 /// How one kind of change is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +34,17 @@ impl Augment {
     /// Whether random bits matter.
     pub fn draws(self) -> bool {
         self != Augment::default()
+    }
+
+    /// Both draws as one number, as [`Augment::write`] has it.
+    fn number(self) -> u32 {
+        self.rotate as u32 + 3 * self.flip as u32
+    }
+
+    /// Writes what a device needs to draw the symmetry of these bits: a row of [`DRAWS`] words.
+    pub(super) fn write(self, RandomBits { key, number, words, .. }: RandomBits, row: &mut [u8]) {
+        let all = [key as u32, (key >> 32) as u32, number as u32, (number >> 32) as u32, words, self.number()];
+        row.copy_from_slice(all.map(u32::to_le_bytes).as_flattened());
     }
 
     /// The symmetry that belongs to a row's bits: turns from the lower half, mirror from the upper.

@@ -7,7 +7,7 @@ use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{Layout, Scalar};
 
-use super::augment::Augment;
+use super::augment::{Augment, DRAWS};
 use super::binner::Binner;
 use super::symmetry::Symmetry;
 use super::tokenizer::{Branches, Tokenizer, Valuation};
@@ -133,6 +133,7 @@ pub struct StepEncoder {
     augment: Augment,
     element: Element,
     nibbles: bool,
+    on_device: bool,
     specs: Vec<TensorSpec>,
 }
 
@@ -167,7 +168,16 @@ impl StepEncoder {
             let detail = format!("{classes} classes do not fit 8 bits; take i32 or i64");
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, nibbles: false, specs })
+        Ok(StepEncoder {
+            columns: Columns::STEPS,
+            valued: None,
+            target,
+            augment,
+            element,
+            nibbles: false,
+            on_device: false,
+            specs,
+        })
     }
 
     /// The same with `board_nibbles` u8 `[10]` in the place of `tokens`.
@@ -176,6 +186,23 @@ impl StepEncoder {
         self.specs[0] = TensorSpec::new("board_nibbles", Scalar::U8, &[NIBBLES_BYTES]);
         self.nibbles = true;
         self
+    }
+
+    /// The same of rows as they are, with `symmetry_draws` i32 `[6]` after the board: a device draws the symmetries and turns
+    /// the rows.
+    ///
+    /// Errors: `Unsupported` for classes, which are those of the turned board's heuristic.
+    pub fn drawn_on_device(mut self) -> Result<Self> {
+        if matches!(self.target, Target::Tokens(_)) {
+            let detail = "classes of a tokenizer depend on the heuristic of the turned board, which a device does not have; \
+                          draw on the host, or take another target";
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        if self.augment.draws() {
+            self.specs.insert(1, TensorSpec::new("symmetry_draws", Scalar::I32, &[DRAWS]));
+            self.on_device = true;
+        }
+        Ok(self)
     }
 
     /// The same with `value_targets`, for rows that have a value after their own fields, by the name that `targets` has.
@@ -334,11 +361,18 @@ impl Encoder for StepEncoder {
             let detail = format!("output slices of {} and {found:?} bytes for {} rows", tokens.len(), rows.len());
             return Err(Error::new(Kind::WrongSize, detail));
         }
+        let (draws, rest) = rest.split_at_mut(usize::from(self.on_device));
         let split = rest.len() - usize::from(self.valued.is_some());
         let (targets, values) = rest.split_at_mut(split);
         let own = self.columns.form().layout().size();
         for (i, row) in rows.iter().enumerate() {
-            let symmetry = self.augment.symmetry(row.bits);
+            let symmetry = match &mut *draws {
+                [draws] => {
+                    self.augment.write(row.bits, &mut draws[i * 4 * DRAWS..][..4 * DRAWS]);
+                    Symmetry::IDENTITY
+                }
+                _ => self.augment.symmetry(row.bits.bits),
+            };
             let (record, value) = row.record.split_at(own.min(row.record.len()));
             let encoded = self.columns.step(record).and_then(|step| {
                 let (board, mask) = (step.row.board, step.row.tile_65536_mask);

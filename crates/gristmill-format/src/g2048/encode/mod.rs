@@ -10,7 +10,7 @@ mod symmetry;
 mod tokenizer;
 mod valued;
 
-pub use augment::{Augment, Draw};
+pub use augment::{Augment, DRAWS, Draw};
 pub use binner::{Binner, DEFAULT_EDGES, Form};
 pub use bins::Bins;
 pub use encoder::{Classes, Element, NIBBLES_BYTES, StepEncoder, Target};

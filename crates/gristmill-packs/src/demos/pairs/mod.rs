@@ -137,7 +137,7 @@ impl Encoder for Pairs {
             let (set, pair) = self.place(number);
             for ((piece, output), column) in set.pieces.iter().zip(&self.outputs).zip(&mut *out) {
                 let bytes = output.row_bytes();
-                piece.write(pair, row.bits, &mut column[i * bytes..(i + 1) * bytes], &mut scratch);
+                piece.write(pair, row.bits.bits, &mut column[i * bytes..(i + 1) * bytes], &mut scratch);
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ fn of(shape: &[usize], pairs: u64, piece: Piece) -> Result<Pairs> {
 fn made(pairs: &Pairs, pass: u64) -> Vec<Vec<u8>> {
     let all: Vec<u64> = (0..pairs.len()).collect();
     let records = pairs.gathered(&all).unwrap();
-    let row = |record| Row { record, provenance: Default::default(), bits: pass, sparse: None };
+    let row = |record| Row { record, provenance: Default::default(), bits: pass.into(), sparse: None };
     let rows: Vec<Row<'_>> = records.chunks_exact(8).map(row).collect();
     let mut out: Vec<Vec<u8>> = pairs.outputs().iter().map(|spec| vec![9; rows.len() * spec.row_bytes()]).collect();
     pairs.encode(&rows, &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();

@@ -3,7 +3,7 @@
 
 use gristmill_format::chess::pack::{PackedGame, Position};
 use gristmill_format::chess::record::V7_BYTES;
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::encode::{Encoder, Provenance, RandomBits, Row};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::table::{FrameTable, Pick};
 
@@ -104,6 +104,6 @@ pub(crate) fn encode(pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], ou
     })
 }
 
-fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
+fn row(bits: RandomBits, position: &Position, provenance: Provenance) -> Row<'_> {
     Row { record: position.record(), provenance, bits, sparse: position.policy() }
 }

@@ -14,7 +14,7 @@ use gristmill_format::g2048::value::Support;
 use gristmill_format::layout::Layout;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::store::files::read_text;
-use gristmill_stages::config::{BoardForm, G2048EncoderConfig, G2048Target};
+use gristmill_stages::config::{BoardForm, DrawnOn, G2048EncoderConfig, G2048Target};
 
 use crate::kinds::Encoding;
 
@@ -79,7 +79,11 @@ fn g2048(config: &G2048EncoderConfig, valuations: &[impl AsRef<str>]) -> Result<
     let augment = Augment { rotate: config.rotate.into(), flip: config.flip.into() };
     let made = StepEncoder::new(target, augment, config.dtype.into());
     let encoder = made.map_err(|e| Error::config("dtype", e.detail()))?;
-    Ok(if config.board == BoardForm::Nibbles { encoder.nibbles() } else { encoder })
+    let encoder = if config.board == BoardForm::Nibbles { encoder.nibbles() } else { encoder };
+    match config.draw {
+        DrawnOn::Host => Ok(encoder),
+        DrawnOn::Device => encoder.drawn_on_device().map_err(|e| Error::config("draw", e.detail())),
+    }
 }
 
 /// What a config wants of the values beside rows, where it wants something.

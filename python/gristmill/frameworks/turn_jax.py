@@ -1,0 +1,63 @@
+"""`symmetry_draws` -> the symmetry that the host draws, and tensors turned by it, in JAX: words of 32 bits alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from gristmill.frameworks import symmetries
+
+
+def _product(a: jax.Array, by: int) -> tuple[jax.Array, jax.Array]:
+    """The upper and the lower half of a product of 64 bits, by halves of 16 bits."""
+    low, high = a & 0xFFFF, a >> 16
+    by_low, by_high = jnp.uint32(by & 0xFFFF), jnp.uint32(by >> 16)
+    one, two = low * by_high, high * by_low
+    middle = (low * by_low >> 16) + (one & 0xFFFF) + (two & 0xFFFF)
+    return high * by_high + (one >> 16) + (two >> 16) + (middle >> 16), a * jnp.uint32(by)
+
+
+def _bits(draws: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The lower and the upper half of the random bits of rows."""
+    k0, k1, c0, c1, words = (draws[..., i] for i in range(5))
+    c2, c3 = words >> 2, jnp.zeros_like(words)
+    for _ in range(symmetries.ROUNDS):
+        (p_high, p_low), (q_high, q_low) = (
+            _product(c, by) for c, by in zip((c0, c2), symmetries.MULTIPLIERS, strict=True)
+        )
+        c0, c1, c2, c3 = q_high ^ c1 ^ k0, q_low, p_high ^ c3 ^ k1, p_low
+        k0, k1 = (k + jnp.uint32(step) for k, step in zip((k0, k1), symmetries.KEY_STEPS, strict=True))
+    # Bits are two words, so that an even number of them is drawn before.
+    is_first = words & 2 == 0
+    return jnp.where(is_first, c0, c2), jnp.where(is_first, c1, c3)
+
+
+def _choice(how: jax.Array, half: jax.Array, choices: int) -> jax.Array:
+    """0 where nothing is drawn; one of all choices, or of all but the first."""
+    changed = 1 + _product(half, choices - 1)[0]
+    return jnp.where(how == 0, 0, jnp.where(how == 1, _product(half, choices)[0], changed)).astype(jnp.int32)
+
+
+def _symmetry(draws: jax.Array) -> jax.Array:
+    words = draws.astype(jnp.uint32)
+    low, high = _bits(words)
+    how = words[..., 5]
+    turns, mirror = _choice(how % 3, low, 4), _choice(how // 3, high, 3)
+    return jnp.asarray(symmetries.NUMBERS)[3 * turns + mirror]
+
+
+@partial(jax.jit, static_argnames="name")
+def turned(name: str, draws: jax.Array, values: jax.Array) -> jax.Array:
+    """A tensor of the name as the host turns it. `draws` is (..., 6), with the leading axes of `values`."""
+    symmetry, what = _symmetry(draws), symmetries.TURNED[name]
+    if what == "directions":
+        directions = jnp.asarray(symmetries.DIRECTIONS).reshape(-1)
+        return directions[4 * symmetry + values.astype(jnp.int32)].astype(values.dtype)
+    places = jnp.asarray(symmetries.PLACES[what])[symmetry]
+    if values.dtype != jnp.float32:
+        return jnp.take_along_axis(values, places, axis=-1)
+    # As whole numbers: a NaN keeps its bits.
+    bits = jnp.take_along_axis(jax.lax.bitcast_convert_type(values, jnp.uint32), places, axis=-1)
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)
