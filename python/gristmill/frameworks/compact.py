@@ -53,7 +53,7 @@ def expanded(
     Args:
         batch: arrays by name.
         made: by the name of what is made, planes of men by `position`; the policy of indices and values, what is
-            `turned` of its name, draws and itself, all else of one tensor.
+            `turned` of its name, the `symmetry` and itself, all else of one tensor.
         kind: the NumPy name of an array's element type.
 
     Raises:
@@ -84,9 +84,10 @@ def expanded(
         else:
             _put(found, name, value)
     for begin, drawn in draws.items():
+        symmetry = made["symmetry"](drawn)
         for own in TURNED:
             if (name := begin + own) in found:
-                found[name] = made["turned"](own, drawn, found[name])
+                found[name] = made["turned"](own, symmetry, found[name])
     return found
 
 

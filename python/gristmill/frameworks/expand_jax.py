@@ -12,7 +12,7 @@ import numpy as np
 
 from gristmill.frameworks import compact
 from gristmill.frameworks.compact import FIXED, MOVES, STORED
-from gristmill.frameworks.turn_jax import turned
+from gristmill.frameworks.turn_jax import symmetry, turned
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "u8": jnp.uint8}
@@ -48,6 +48,7 @@ def expand(
         "probs": _probs,
         "legal": _legal,
         "tokens": partial(_tokens, dtype=of_tokens),
+        "symmetry": symmetry,
         "turned": turned,
     }
     return compact.expanded(batch, made, lambda array: str(array.dtype))

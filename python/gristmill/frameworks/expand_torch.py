@@ -11,7 +11,7 @@ import torch
 from gristmill.frameworks import compact
 from gristmill.frameworks.compact import FIXED, MOVES, STORED
 from gristmill.frameworks.tensors import tensors
-from gristmill.frameworks.turn_torch import turned
+from gristmill.frameworks.turn_torch import symmetry, turned
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "u8": torch.uint8}
@@ -44,6 +44,7 @@ def expand(
         "probs": _probs,
         "legal": _legal,
         "tokens": partial(_tokens, dtype=compact.choice("tokens", tokens, _TOKENS)),
+        "symmetry": symmetry,
         "turned": turned,
     }
     found = tensors(batch.asdict()) if isinstance(batch, Batch) else batch

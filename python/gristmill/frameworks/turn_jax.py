@@ -40,7 +40,9 @@ def _choice(how: jax.Array, half: jax.Array, choices: int) -> jax.Array:
     return jnp.where(how == 0, 0, jnp.where(how == 1, _product(half, choices)[0], changed)).astype(jnp.int32)
 
 
-def _symmetry(draws: jax.Array) -> jax.Array:
+@jax.jit
+def symmetry(draws: jax.Array) -> jax.Array:
+    """The symmetry of each row of `symmetry_draws` (int32, (..., 6)), 0 to 7."""
     words = draws.astype(jnp.uint32)
     low, high = _bits(words)
     how = words[..., 5]
@@ -49,9 +51,9 @@ def _symmetry(draws: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames="name")
-def turned(name: str, draws: jax.Array, values: jax.Array) -> jax.Array:
-    """A tensor of the name as the host turns it. `draws` is (..., 6), with the leading axes of `values`."""
-    symmetry, what = _symmetry(draws), symmetries.TURNED[name]
+def turned(name: str, symmetry: jax.Array, values: jax.Array) -> jax.Array:
+    """A tensor of the name as the host turns it. `symmetry` has the leading axes of `values`."""
+    what = symmetries.TURNED[name]
     if what == "directions":
         directions = jnp.asarray(symmetries.DIRECTIONS).reshape(-1)
         return directions[4 * symmetry + values.astype(jnp.int32)].astype(values.dtype)

@@ -29,19 +29,20 @@ def _choice(how: torch.Tensor, half: torch.Tensor, choices: int) -> torch.Tensor
     return torch.where(how == 0, 0, torch.where(how == 1, half * choices >> 32, changed))
 
 
-def _symmetry(draws: torch.Tensor) -> torch.Tensor:
+def symmetry(draws: torch.Tensor) -> torch.Tensor:
+    """The symmetry of each row of `symmetry_draws` (int32, (..., 6)), 0 to 7."""
     words = draws.long() & _WORD
     low, high = _bits(words)
     how = words[..., 5]
     turns, mirror = _choice(how % 3, low, 4), _choice(how // 3, high, 3)
-    return torch.from_numpy(symmetries.NUMBERS).to(draws.device)[3 * turns + mirror]
+    return torch.from_numpy(symmetries.NUMBERS).to(draws.device)[3 * turns + mirror].long()
 
 
-def turned(name: str, draws: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """A tensor of the name as the host turns it. `draws` is (..., 6), with the leading axes of `values`."""
-    symmetry, what = _symmetry(draws).long(), symmetries.TURNED[name]
+def turned(name: str, symmetry: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A tensor of the name as the host turns it. `symmetry` has the leading axes of `values`."""
+    what = symmetries.TURNED[name]
     if what == "directions":
-        directions = torch.from_numpy(symmetries.DIRECTIONS).to(draws.device).flatten()
+        directions = torch.from_numpy(symmetries.DIRECTIONS).to(values.device).flatten()
         return directions[4 * symmetry + values.long()].to(values.dtype)
-    places = torch.from_numpy(symmetries.PLACES[what]).to(draws.device)[symmetry].long()
+    places = torch.from_numpy(symmetries.PLACES[what]).to(values.device)[symmetry].long()
     return torch.gather(values, -1, places)
