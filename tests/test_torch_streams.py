@@ -1,5 +1,6 @@
 """Pairs and steps in PyTorch's loaders: any number of workers, ranks and ways to start them; states; names."""
 
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -103,6 +104,22 @@ def test_torch_workers_may_be_started_in_any_way(tmp_path: Path, method: str) ->
     fed = adapter.DataLoader(loader(), num_workers=2, multiprocessing_context=method, persistent_workers=True)
     # The second pass runs in the workers of the first.
     assert acts(batch for _ in range(2) for batch in fed) == expected
+
+
+@pytest.mark.parametrize(("options", "stay"), [({}, True), ({"persistent_workers": False}, False)])
+def test_workers_stay_for_all_passes_unless_each_is_to_have_its_own(options: dict[str, Any], stay: bool) -> None:
+    from gristmill import torch as adapter
+
+    before = {child.pid for child in multiprocessing.active_children()}
+    fed = adapter.DataLoader(loader(), num_workers=1, **options)
+    started = []
+    for _ in range(2):
+        batches = iter(fed)
+        next(batches)
+        started.append({child.pid for child in multiprocessing.active_children()} - before)
+        list(batches)
+    assert all(started)
+    assert (started[0] == started[1]) == stay
 
 
 def test_abandoned_passes_and_persistent_workers() -> None:

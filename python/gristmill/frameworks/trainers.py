@@ -30,7 +30,8 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
     PyTorch's, but for those of batches, samplers and shuffling, which are the loader's.
 
     Of a `PairLoader` or `StepLoader` workers make batches in memory that this process has, too, so that no array is
-    copied or pickled on its way; there is room for `prefetch_factor` and six more batches of each worker. Streams and
+    copied or pickled on its way; there is room for `prefetch_factor` and six more batches of each worker. They stay for
+    all passes, unless `persistent_workers=False` says that each pass starts its own. Streams and
     rows of packs come from the loader's own threads: no worker is started, whatever `num_workers` says. Of those
     `alias` is one of several outputs, and `length` says how many batches one iteration gives at most: epochs of an
     endless stream. How many a stream with `epochs=` has is known only when its games were read: Lightning then takes a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from multiprocessing.context import get_spawning_popen
 from typing import Any
@@ -135,6 +136,8 @@ class PairFeed(Feed):
     def __init__(self, loader: MixedLoader[Any], workers: int, options: Mapping[str, Any]) -> None:
         super().__init__()
         self._loader, self._stream = loader, BatchStream(loader)
+        # To start a worker takes as long as thousands of batches: where nothing else is said, it stays for all passes.
+        options = {"persistent_workers": workers > 0, **options}
         self._made: TorchDataLoader[dict[str, Any]] = TorchDataLoader(
             self._stream, batch_size=None, num_workers=workers, **options
         )
@@ -143,6 +146,12 @@ class PairFeed(Feed):
     def __len__(self) -> int:
         """Batches of a pass."""
         return len(self._loader)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers stay where they are.
+        made = copy.copy(self._made)
+        made._iterator = None
+        return {**self.__dict__, "_made": made}
 
     def _left(self) -> Iterator[dict[str, Any]]:
         loader, made = self._loader, self._made
