@@ -40,7 +40,7 @@ pub fn binpack(data: &[u8]) {
         let position = Position::new(record).expect("a position that was checked");
         writer.add(&position, &mut file);
         let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes()]).collect();
-        let row = Row { record, provenance: Provenance::default(), bits: 0, sparse: None };
+        let row = Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None };
         let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
         encoder.encode(&[row], &mut slices).expect("a position that was checked");
     }

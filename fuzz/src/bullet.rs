@@ -39,7 +39,7 @@ pub fn bullet(data: &[u8]) {
             let again = Board::of(&men, board.score(), board.result()).expect("the men of a board");
             assert!(again.bytes()[..29] == record[..29], "a board changes");
             let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes()]).collect();
-            let row = Row { record, provenance: Provenance::default(), bits: 0, sparse: None };
+            let row = Row { record, provenance: Provenance::default(), bits: Default::default(), sparse: None };
             let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
             encoder.encode(&[row], &mut slices).expect("a board that was checked");
         }

@@ -35,7 +35,8 @@ pub fn katago(data: &[u8]) {
         let packed = PackedRows::new(&packed).expect("rows that were packed");
         assert!(packed.records() == chunk.records() && packed.form().expect("its own") == *shard.form());
         for bits in 0..8 {
-            let row = Row { record: chunk.record(0), provenance: Provenance::default(), bits, sparse: None };
+            let row =
+                Row { record: chunk.record(0), provenance: Provenance::default(), bits: bits.into(), sparse: None };
             for encoder in [&same, &draws] {
                 let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes()]).collect();
                 let mut out: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
