@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from compact_games import same_bits
+from katago_shards import write_shards
 from order_oracle import Draws
 from packs2048 import make_rows, write_pack
 
@@ -59,13 +60,44 @@ def pairs(folder: Path) -> Iterator[tuple[str, Make]]:
         return gm.DataLoader(config)
 
     yield "a stream", stream
+    yield from images(folder)
+
+
+def images(folder: Path) -> Iterator[tuple[str, Make]]:
+    """The same of rows of KataGo: of every axes, in order and drawn by weight, and of a frame of 9 points."""
+    made = [
+        "planes",
+        "policy",
+        "values",
+        "binaryInputNCHWPacked",
+        "policyTargetsNCMove",
+        "valueTargetsNCHW",
+        "globalInputNC",
+    ]
+    for edge, rows in ((19, [70, 50]), (9, [60])):
+        write_shards(folder / f"shards{edge}", rows, edge=edge)
+        gm.pack(folder / f"shards{edge}", folder / f"go{edge}")
+    for edge, names, given in (
+        (19, made, {"epochs": 2}),
+        (19, ["planes:u8", *made[1:]], {"sampling": gm.Hanse()}),
+        (9, made, {"epochs": 2}),
+    ):
+        games = gm.open(folder / f"go{edge}", expect=gm.Games)
+
+        def make(
+            draw: str, games: Any = games, names: list[str] = names, given: dict[str, Any] = given
+        ) -> gm.DataLoader:
+            drawn = "symmetry" if draw == "host" else "image_draws"
+            return gm.DataLoader(games, encoder=gm.Fields([*names, drawn]), batch_size=16, seed=3, **given)
+
+        yield f"Go, {edge} points, {given}", make
 
 
 def same_batches(host: gm.DataLoader, device: gm.DataLoader, expand: Expand, name: str, most: int = 10**6) -> int:
     """Compares every batch of two loaders; how many there were."""
     count = 0
     for expected, batch in itertools.islice(zip(host, device, strict=True), most):
-        assert any(part.endswith("symmetry_draws") for part in batch.names) or "False, 'flip': False" in name
+        assert any(part.endswith("_draws") for part in batch.names) or "False, 'flip': False" in name
         made = expand(batch)
         assert sorted(made) == sorted(expected.names), name
         for part in expected.names:

@@ -34,6 +34,13 @@ pub struct RandomBits {
     pub words: u32,
 }
 
+impl RandomBits {
+    /// What a device draws them of: key and number, the lower half first, and the words before.
+    pub fn origin(&self) -> [u32; 5] {
+        [self.key as u32, (self.key >> 32) as u32, self.number as u32, (self.number >> 32) as u32, self.words]
+    }
+}
+
 impl From<u64> for RandomBits {
     /// Bits that were not drawn here.
     fn from(bits: u64) -> Self {

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.frameworks.symmetries import TURNED, WORDS
+from gristmill.frameworks import symmetries
+from gristmill.frameworks.symmetries import IMAGE_WORDS, TURNED, WORDS
 
 #: Moves of the policy vector.
 MOVES = 1858
@@ -48,12 +49,14 @@ def expanded(
 ) -> dict[str, Any]:
     """A batch with each compact tensor replaced, at its place, by what `made` makes of it; all else as it is.
 
-    Where it has `symmetry_draws`, what turns with the board is turned. Names may begin with `next_`.
+    Where it has `symmetry_draws`, what turns with a board of 2048 is turned; where it has `image_draws`, which becomes
+    `symmetry`, what turns with one of Go. Names may begin with `next_`.
 
     Args:
         batch: arrays by name.
         made: by the name of what is made, planes of men by `position`; the policy of indices and values, what is
-            `turned` of its name, the `symmetry` and itself, all else of one tensor.
+            `turned` of its name, the `symmetry` and itself, what is `imaged` of its axes, the `image` and itself, all
+            else of one tensor.
         kind: the NumPy name of an array's element type.
 
     Raises:
@@ -61,12 +64,16 @@ def expanded(
     """
     found: dict[str, Any] = {}
     draws: dict[str, Any] = {}
+    images: dict[str, Any] = {}
     for name, value in _items(batch):
-        begin = _NEXT if name.startswith(_NEXT) else ""
-        own = name.removeprefix(begin)
+        begin, own = _parts(name)
         if own == "symmetry_draws":
             _check(name, value, "int32", WORDS, kind)
             draws[begin] = value
+        elif own == "image_draws":
+            _check(name, value, "int32", IMAGE_WORDS, kind)
+            images[begin] = made["image"](value)
+            _put(found, f"{begin}symmetry", images[begin])
         elif own == "probs_indices":
             if f"{begin}probs_values" not in batch:
                 raise ValueError(f"`{name}` without `{begin}probs_values`; the output probs:sparse makes both")
@@ -88,7 +95,17 @@ def expanded(
         for own in TURNED:
             if (name := begin + own) in found:
                 found[name] = made["turned"](own, symmetry, found[name])
+    for begin, image in images.items():
+        for name in found:
+            if _parts(name)[0] == begin and (axes := symmetries.axes(_parts(name)[1])):
+                found[name] = made["imaged"](axes, image, found[name])
     return found
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """What a name begins with, and the rest of it."""
+    begin = _NEXT if name.startswith(_NEXT) else ""
+    return begin, name.removeprefix(begin)
 
 
 def _items(batch: Any) -> Iterable[tuple[str, Any]]:

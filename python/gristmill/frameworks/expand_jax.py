@@ -12,7 +12,7 @@ import numpy as np
 
 from gristmill.frameworks import compact
 from gristmill.frameworks.compact import FIXED, MOVES, STORED
-from gristmill.frameworks.turn_jax import symmetry, turned
+from gristmill.frameworks.turn_jax import image, imaged, symmetry, turned
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "u8": jnp.uint8}
@@ -27,7 +27,8 @@ def expand(
     `planes_packed` or `planes_position` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become
     `probs` (..., 1858), `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16);
     docs/format/compact.md has their bytes. Where `symmetry_draws` lies, which is taken out, the symmetry of each row is
-    drawn of it as the host draws it, and board, values, moves and masks are turned.
+    drawn of it as the host draws it, and board, values, moves and masks are turned; so are planes, values and moves of
+    KataGo's rows where `image_draws` lies, which becomes `symmetry` (uint8, (...)).
     All else passes as it is. Each is compiled once for each shape; within a jitted step it becomes part of the step.
 
     Args:
@@ -50,6 +51,8 @@ def expand(
         "tokens": partial(_tokens, dtype=of_tokens),
         "symmetry": symmetry,
         "turned": turned,
+        "image": image,
+        "imaged": imaged,
     }
     return compact.expanded(batch, made, lambda array: str(array.dtype))
 

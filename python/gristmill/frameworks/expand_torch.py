@@ -11,7 +11,7 @@ import torch
 from gristmill.frameworks import compact
 from gristmill.frameworks.compact import FIXED, MOVES, STORED
 from gristmill.frameworks.tensors import tensors
-from gristmill.frameworks.turn_torch import symmetry, turned
+from gristmill.frameworks.turn_torch import image, imaged, symmetry, turned
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "u8": torch.uint8}
@@ -26,7 +26,8 @@ def expand(
     `planes_packed` or `planes_position` becomes `planes` (..., 112, 8, 8), `probs_indices` and `probs_values` become
     `probs` (..., 1858), `legal_bits` becomes `legal` (bool, (..., 1858)), `board_nibbles` becomes `tokens` (..., 16);
     docs/format/compact.md has their bytes. Where `symmetry_draws` lies, which is taken out, the symmetry of each row is
-    drawn of it as the host draws it, and board, values, moves and masks are turned.
+    drawn of it as the host draws it, and board, values, moves and masks are turned; so are planes, values and moves of
+    KataGo's rows where `image_draws` lies, which becomes `symmetry` (uint8, (...)).
     All else passes as it is. It is made of plain operations, so that `torch.compile` takes it as a part of a step.
 
     Args:
@@ -46,6 +47,8 @@ def expand(
         "tokens": partial(_tokens, dtype=compact.choice("tokens", tokens, _TOKENS)),
         "symmetry": symmetry,
         "turned": turned,
+        "image": image,
+        "imaged": imaged,
     }
     found = tensors(batch.asdict()) if isinstance(batch, Batch) else batch
     return compact.expanded(found, made, lambda tensor: str(tensor.dtype).removeprefix("torch."))

@@ -1,6 +1,10 @@
-"""The eight symmetries of a board of 2048, as tables, and the numbers of the generator that draws them."""
+"""The eight symmetries of boards of 2048 and of Go as tables, and the numbers of the generator that draws them."""
 
 from __future__ import annotations
+
+from functools import cache
+from math import isqrt
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +13,10 @@ import numpy.typing as npt
 #: turns and mirrors are drawn.
 WORDS = 6
 
-#: What turns with the board: what its cells are, what stands at its four branches, and what names a branch.
+#: Words of a row of `image_draws`: those of `symmetry_draws` but the last.
+IMAGE_WORDS = 5
+
+#: What turns with a board of 2048: what its cells are, what stands at its four branches, and what names a branch.
 TURNED = {
     "tokens": "cells",
     "branch_values": "branches",
@@ -57,3 +64,46 @@ PLACES = {
     "cells": np.stack([_cells(symmetry) for symmetry in range(8)]),
     "branches": np.argsort(DIRECTIONS, axis=1).astype(np.int32),
 }
+
+#: How the points of a frame of Go lie in a tensor: the last two axes; the last axis, with the pass behind them; bits.
+Axes: TypeAlias = Literal["points", "moves", "packed"]
+
+_AXES: dict[str, Axes] = {"planes": "points", "values": "points", "policy": "moves"}
+_ENDS: dict[str, Axes] = {"NCHWPacked": "packed", "NCHW": "points", "NCMove": "moves"}
+
+
+def axes(name: str) -> Axes | None:
+    """How points lie in the tensor of this name (docs/format/katago.md); `None` where it has none."""
+    ends = (axes for end, axes in _ENDS.items() if name.endswith(end))
+    return _AXES.get(name) or next(ends, None)
+
+
+def edge(of: Axes, shape: tuple[int, ...]) -> int:
+    """The edge of the frame of a tensor with this shape.
+
+    Raises:
+        ValueError: no frame has this shape.
+    """
+    last = shape[-1]
+    found = {
+        "points": last,
+        "moves": isqrt(last - 1),
+        "packed": next((e for e in range(65) if -(-e * e // 8) == last), 0),
+    }[of]
+    whole = {"points": len(shape) > 1 and shape[-2] == last, "moves": found * found + 1 == last, "packed": found > 0}
+    if not whole[of]:
+        raise ValueError(f"a tensor of {of} of a square frame with the shape {shape}")
+    return found
+
+
+@cache
+def images(edge: int) -> npt.NDArray[np.int32]:
+    """Of each image, the point of the frame from which each of its points comes, (8, edge * edge)."""
+    points = np.arange(edge * edge, dtype=np.int32).reshape(edge, edge)
+
+    def image(number: int) -> npt.NDArray[np.int32]:
+        found = points[::-1] if number & 1 else points
+        found = found[:, ::-1] if number & 2 else found
+        return (found.T if number & 4 else found).reshape(-1)
+
+    return np.stack([image(number) for number in range(8)])

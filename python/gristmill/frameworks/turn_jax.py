@@ -1,4 +1,4 @@
-"""`symmetry_draws` -> the symmetry that the host draws, and tensors turned by it, in JAX: words of 32 bits alone."""
+"""Draws of rows -> the symmetry that the host draws, and tensors turned by it, in JAX: words of 32 bits alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gristmill.frameworks import symmetries
 
@@ -57,9 +58,34 @@ def turned(name: str, symmetry: jax.Array, values: jax.Array) -> jax.Array:
     if what == "directions":
         directions = jnp.asarray(symmetries.DIRECTIONS).reshape(-1)
         return directions[4 * symmetry + values.astype(jnp.int32)].astype(values.dtype)
-    places = jnp.asarray(symmetries.PLACES[what])[symmetry]
+    return _moved(values, jnp.asarray(symmetries.PLACES[what])[symmetry])
+
+
+@jax.jit
+def image(draws: jax.Array) -> jax.Array:
+    """The image of each row of `image_draws` (int32, (..., 5)), 0 to 7 (uint8)."""
+    return (_bits(draws.astype(jnp.uint32))[0] & 7).astype(jnp.uint8)
+
+
+@partial(jax.jit, static_argnames="axes")
+def imaged(axes: symmetries.Axes, image: jax.Array, values: jax.Array) -> jax.Array:
+    """A tensor of Go as the host turns it. `image` has the leading axes of `values`."""
+    edge = symmetries.edge(axes, values.shape)
+    points = edge * edge
+    places = jnp.asarray(symmetries.images(edge))[image.astype(jnp.int32)][..., None, :]
+    if axes == "points":
+        return _moved(values.reshape(*values.shape[:-2], points), places).reshape(values.shape)
+    if axes == "moves":
+        return jnp.concatenate([_moved(values[..., :points], places), values[..., points:]], axis=-1)
+    weights = np.arange(7, -1, -1, dtype=np.uint8)
+    bits = ((values[..., None] >> weights) & 1).reshape(*values.shape[:-1], -1)
+    turned = jnp.concatenate([_moved(bits[..., :points], places), jnp.zeros_like(bits[..., points:])], axis=-1)
+    return jnp.sum(turned.reshape(*values.shape, 8) << weights, axis=-1, dtype=jnp.uint8)
+
+
+def _moved(values: jax.Array, places: jax.Array) -> jax.Array:
+    """What stands at places of the last axis. As whole numbers: a NaN keeps its bits."""
     if values.dtype != jnp.float32:
         return jnp.take_along_axis(values, places, axis=-1)
-    # As whole numbers: a NaN keeps its bits.
     bits = jnp.take_along_axis(jax.lax.bitcast_convert_type(values, jnp.uint32), places, axis=-1)
     return jax.lax.bitcast_convert_type(bits, jnp.float32)

@@ -1,4 +1,4 @@
-"""`symmetry_draws` -> the symmetry that the host draws, and tensors turned by it, in PyTorch, on their device."""
+"""Draws of rows -> the symmetry that the host draws, and tensors turned by it, in PyTorch, on their device."""
 
 from __future__ import annotations
 
@@ -46,3 +46,28 @@ def turned(name: str, symmetry: torch.Tensor, values: torch.Tensor) -> torch.Ten
         return directions[4 * symmetry + values.long()].to(values.dtype)
     places = torch.from_numpy(symmetries.PLACES[what]).to(values.device)[symmetry].long()
     return torch.gather(values, -1, places)
+
+
+def image(draws: torch.Tensor) -> torch.Tensor:
+    """The image of each row of `image_draws` (int32, (..., 5)), 0 to 7 (uint8)."""
+    return (_bits(draws.long() & _WORD)[0] & 7).to(torch.uint8)
+
+
+def imaged(axes: symmetries.Axes, image: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A tensor of Go as the host turns it. `image` has the leading axes of `values`."""
+    edge = symmetries.edge(axes, tuple(values.shape))
+    points = edge * edge
+    places = torch.from_numpy(symmetries.images(edge)).to(values.device)[image.long()].long()[..., None, :]
+    if axes == "points":
+        return _moved(values.flatten(-2), places).reshape(values.shape)
+    if axes == "moves":
+        return torch.cat([_moved(values[..., :points], places), values[..., points:]], dim=-1)
+    weights = torch.arange(7, -1, -1, dtype=torch.uint8, device=values.device)
+    bits = ((values[..., None] >> weights) & 1).flatten(-2)
+    turned = torch.cat([_moved(bits[..., :points], places), torch.zeros_like(bits[..., points:])], dim=-1)
+    return (turned.reshape(*values.shape, 8) << weights).sum(-1, dtype=torch.uint8)
+
+
+def _moved(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """What stands at places of the last axis, which are the same for each plane."""
+    return torch.gather(values, -1, places.expand(values.shape))

@@ -13,6 +13,9 @@ use super::turn::{IMAGES, Room, Turns};
 /// The tensor with the image of each row; where a batch has it, the encoder draws an image for each row.
 pub const SYMMETRY: &str = "symmetry";
 
+/// The tensor with what a device draws the image of each row of; rows then come as they are stored.
+pub const DRAWS: &str = "image_draws";
+
 /// The tensors by default.
 const USUAL: [&str; 6] = ["planes", GLOBALS, "policy", TARGETS, SCORES, VALUES];
 
@@ -29,6 +32,15 @@ enum Make {
     Values,
     /// The number of the image; needs no member.
     Symmetry,
+    /// What the image is drawn of; needs no member.
+    Draws,
+}
+
+impl Make {
+    /// Whether a member is needed.
+    fn is_of_member(self) -> bool {
+        !matches!(self, Make::Symmetry | Make::Draws)
+    }
 }
 
 /// A tensor that the user chose.
@@ -63,6 +75,8 @@ pub struct RowEncoder {
     outputs: Vec<Output>,
     turns: Turns,
     draws: bool,
+    /// Whether rows are shown in the images that are drawn.
+    shows: bool,
 }
 
 impl RowEncoder {
@@ -80,7 +94,7 @@ impl RowEncoder {
     /// Errors: as [`RowEncoder::new`]; `Unsupported` for a member whose shape must be declared.
     pub fn declared(names: &[String]) -> Result<Self> {
         let (wanted, mut fields) = (wanted(names)?, Vec::<(&str, Scalar, Vec<usize>)>::new());
-        for one in wanted.iter().filter(|one| one.make != Make::Symmetry) {
+        for one in wanted.iter().filter(|one| one.make.is_of_member()) {
             let usual = MEMBERS.iter().find(|(name, ..)| *name == one.member);
             let own = one.scalar.filter(|_| one.make == Make::Same);
             let Some(scalar) = usual.map(|(_, scalar, _)| *scalar).or(own) else {
@@ -109,7 +123,7 @@ impl RowEncoder {
         if fields.is_empty() {
             return Err(Error::new(
                 Kind::Empty,
-                "`symmetry` alone is of no row; name a member or a tensor made of one",
+                "`symmetry` and `image_draws` alone are of no row; name a member or a tensor made of one",
             ));
         }
         let fields: Vec<(&str, Scalar, &[usize])> =
@@ -121,7 +135,10 @@ impl RowEncoder {
         let (mut specs, mut outputs, mut edge) = (Vec::new(), Vec::new(), None);
         for one in wanted {
             let Some(field) = one.field(&layout)? else {
-                specs.push(TensorSpec::new(SYMMETRY, Scalar::U8, &[]));
+                specs.push(match one.make {
+                    Make::Draws => TensorSpec::new(DRAWS, Scalar::I32, &[5]),
+                    _ => TensorSpec::new(SYMMETRY, Scalar::U8, &[]),
+                });
                 outputs.push(Output { make: one.make, axes: Axes::Whole, at: 0..0, unit: 1, many: 0 });
                 continue;
             };
@@ -159,20 +176,25 @@ impl RowEncoder {
             specs.push(TensorSpec::new(one.name, made, &shape));
             outputs.push(Output { make: one.make, axes, at, unit: scalar.size(), many });
         }
-        let draws = wanted.iter().any(|one| one.make == Make::Symmetry);
-        Ok(RowEncoder { layout, specs, outputs, turns: Turns::new(edge.unwrap_or(0)), draws })
+        let [shows, draws] = [Make::Symmetry, Make::Draws].map(|make| wanted.iter().any(|one| one.make == make));
+        if shows && draws {
+            let detail = "with `symmetry` the loader turns rows, with `image_draws` a device does; name one of them";
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        let turns = Turns::new(edge.unwrap_or(0));
+        Ok(RowEncoder { layout, specs, outputs, turns, draws: shows || draws, shows })
     }
 }
 
 impl Wanted<'_> {
     /// The field of its member; none for a tensor without a member.
     fn field<'a>(&self, layout: &'a Layout) -> Result<Option<&'a Field>> {
-        if self.make == Make::Symmetry {
+        if !self.make.is_of_member() {
             return Ok(None);
         }
         layout.field(self.member).map(Some).ok_or_else(|| {
             let own = layout.fields().iter().map(|field| &*field.name);
-            let all: Vec<&str> = ["planes", "policy", "values", SYMMETRY].into_iter().chain(own).collect();
+            let all: Vec<&str> = ["planes", "policy", "values", SYMMETRY, DRAWS].into_iter().chain(own).collect();
             let detail = format!(
                 "there is no tensor `{}` of these rows; there are {}",
                 self.name.escape_debug(),
@@ -218,16 +240,17 @@ fn one(text: &str) -> Result<Wanted<'_>> {
             "policy" => (Make::Policy, POLICY),
             "values" => (Make::Values, VALUES),
             SYMMETRY => (Make::Symmetry, SYMMETRY),
+            DRAWS => (Make::Draws, DRAWS),
             name => (Make::Same, name),
         };
         let fits = make != Make::Planes || matches!(scalar, None | Some(Scalar::F32 | Scalar::U8));
-        let alone = make != Make::Symmetry || scalar.is_none() && shape.is_none();
+        let alone = make.is_of_member() || scalar.is_none() && shape.is_none();
         (fits && alone).then_some(Wanted { name, make, member, scalar, shape })
     };
     parse().ok_or_else(|| {
         let detail = format!(
-            "`{}` names no tensor of rows of KataGo: a member by its name, `planes`, `planes:u8`, `policy`, `values` or `symmetry`, with \
-             its shape where that is another one than of 19 x 19 boards, as in `planes[22,9,9]`",
+            "`{}` names no tensor of rows of KataGo: a member by its name, `planes`, `planes:u8`, `policy`, `values`, `symmetry` or \
+             `image_draws`, with its shape where that is another one than of 19 x 19 boards, as in `planes[22,9,9]`",
             text.escape_debug()
         );
         Error::new(Kind::Unsupported, detail)
@@ -297,7 +320,11 @@ impl Encoder for RowEncoder {
         let mut room = Room::default();
         for ((output, spec), out) in self.outputs.iter().zip(&self.specs).zip(out.iter_mut()) {
             for (row, out) in rows.iter().zip(out.chunks_exact_mut(spec.row_bytes().max(1))) {
-                let s = if self.draws { (row.bits.bits % IMAGES as u64) as usize } else { 0 };
+                if output.make == Make::Draws {
+                    out.copy_from_slice(row.bits.origin().map(u32::to_le_bytes).as_flattened());
+                    continue;
+                }
+                let s = if self.shows { (row.bits.bits % IMAGES as u64) as usize } else { 0 };
                 let turn = (s, &self.turns);
                 match row.record.get(output.at.clone()) {
                     Some(member) => output.row(turn, spec.dtype, member, out, &mut room),
@@ -318,7 +345,7 @@ impl Output {
         let (size, made) = (member.len() / self.many.max(1), out.len() / self.many.max(1));
         let planes = member.chunks_exact(size.max(1)).zip(out.chunks_exact_mut(made.max(1)));
         match (self.make, self.axes) {
-            (Make::Symmetry, _) => out.fill(s as u8),
+            (Make::Symmetry | Make::Draws, _) => out.fill(s as u8),
             (Make::Planes, _) => {
                 for (plane, out) in planes {
                     let cells = turns.spread(s, plane, room);

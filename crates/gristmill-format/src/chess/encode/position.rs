@@ -125,7 +125,7 @@ fn man(men: &Men, square: usize) -> u8 {
 
 /// Nibble `i`: the upper half of byte `i / 2` where `i` is even, else the lower.
 fn put(nibbles: &mut [u8], i: usize, nibble: u8) {
-    nibbles[i / 2] |= nibble << if i % 2 == 0 { 4 } else { 0 };
+    nibbles[i / 2] |= nibble << if i.is_multiple_of(2) { 4 } else { 0 };
 }
 
 /// Each square of a mask, ascending.

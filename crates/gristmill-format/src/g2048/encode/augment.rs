@@ -42,9 +42,10 @@ impl Augment {
     }
 
     /// Writes what a device needs to draw the symmetry of these bits: a row of [`DRAWS`] words.
-    pub(super) fn write(self, RandomBits { key, number, words, .. }: RandomBits, row: &mut [u8]) {
-        let all = [key as u32, (key >> 32) as u32, number as u32, (number >> 32) as u32, words, self.number()];
-        row.copy_from_slice(all.map(u32::to_le_bytes).as_flattened());
+    pub(super) fn write(self, bits: RandomBits, row: &mut [u8]) {
+        let (origin, how) = row.split_at_mut(4 * (DRAWS - 1));
+        origin.copy_from_slice(bits.origin().map(u32::to_le_bytes).as_flattened());
+        how.copy_from_slice(&self.number().to_le_bytes());
     }
 
     /// The symmetry that belongs to a row's bits: turns from the lower half, mirror from the upper.
