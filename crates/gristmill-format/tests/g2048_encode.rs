@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_format::Kind;
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::encode::{Encoder, Provenance, RandomBits, Row};
 use gristmill_format::g2048::encode::{
     Augment, Binner, Branches, Classes, Draw, Element, StepEncoder, Symmetry, Target, Tokenizer, Valuation, ValueShape,
     ValueTargets,
@@ -180,6 +180,33 @@ fn nibbles_are_the_tokens() {
             };
             assert_eq!((0..16).map(cell).collect::<Vec<_>>(), expected[0]);
         }
+    }
+}
+
+/// The six words of `docs/format/compact.md`, beside the row as it is.
+#[test]
+fn a_device_is_told_where_the_bits_are_drawn() {
+    let augment = Augment { rotate: Draw::Changed, flip: Draw::Any };
+    for target in targets() {
+        let encoder = StepEncoder::new(target.clone(), augment, Element::I64).unwrap();
+        let plain = StepEncoder::new(target.clone(), Augment::default(), Element::I64).unwrap();
+        let device = match encoder.drawn_on_device() {
+            Ok(encoder) => encoder,
+            Err(e) => {
+                assert!(matches!(target, Target::Tokens(_)) && e.detail().contains("draw on the host"), "{e}");
+                continue;
+            }
+        };
+        assert!(device.draws() && device.outputs()[1].name == "symmetry_draws");
+        let bits = RandomBits { bits: u64::MAX, key: 0x0102_0304_0506_0708, number: 1 << 33, words: 4 };
+        let record = step().bytes();
+        let mut out: Vec<Vec<u8>> = device.outputs().iter().map(|spec| vec![0xEE; spec.row_bytes()]).collect();
+        let row = Row { record: &record, provenance: Provenance::default(), bits, sparse: None };
+        device.encode(&[row], &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
+        let words: Vec<u32> = out.remove(1).as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        assert_eq!(words, [0x0506_0708, 0x0102_0304, 0, 2, 4, 2 + 3]);
+        assert_eq!(out, encode(&plain, &step(), 0).unwrap());
+        assert_eq!(plain.outputs().len(), plain.drawn_on_device().unwrap().outputs().len(), "nothing is drawn");
     }
 }
 

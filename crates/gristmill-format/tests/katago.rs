@@ -401,6 +401,9 @@ fn tensors_are_named_or_refused_by_name() {
         (&["policy[2,82]", "policyTargetsNCMove"], false, Kind::Unfit, "is declared with rows"),
         (&["globalTargetsNC[9999999]"], false, Kind::TooLarge, "1048576"),
         (&["symmetry"], false, Kind::Empty, "alone"),
+        (&["image_draws"], false, Kind::Empty, "alone"),
+        (&["image_draws:i32"], true, Kind::Unsupported, "names no tensor"),
+        (&["policy", "symmetry", "image_draws"], true, Kind::Unsupported, "name one of them"),
     ] {
         let e = refused(names, rows);
         assert_eq!(e.kind(), kind, "{e}");

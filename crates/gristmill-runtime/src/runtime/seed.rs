@@ -144,6 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_where_the_next_draw_comes_from() {
+        let key = Key::new(42, "pool");
+        let mut draws = key.at(7);
+        let mut whole = key.at(7);
+        let words: Vec<u32> = (0..12).map(|_| whole.word()).collect();
+        for n in 0..5 {
+            assert_eq!(draws.place(), (key.value(), 7, 2 * n));
+            let at = 2 * n as usize;
+            assert_eq!(draws.bits(), u64::from(words[at]) | u64::from(words[at + 1]) << 32);
+        }
+    }
+
+    #[test]
     fn sequences_are_pinned_across_versions() {
         let key = Key::new(42, "pool");
         let mut draws = key.at(7);
