@@ -64,7 +64,7 @@ def pairs(folder: Path) -> Iterator[tuple[str, Make]]:
 
 
 def images(folder: Path) -> Iterator[tuple[str, Make]]:
-    """The same of rows of KataGo: of every axes, in order and drawn by weight, and of a frame of 9 points."""
+    """The same of rows of KataGo: of every axes, by rows and by blocks, and of a frame of 9 points."""
     made = [
         "planes",
         "policy",
@@ -79,7 +79,7 @@ def images(folder: Path) -> Iterator[tuple[str, Make]]:
         gm.pack(folder / f"shards{edge}", folder / f"go{edge}")
     for edge, names, given in (
         (19, made, {"epochs": 2}),
-        (19, ["planes:u8", *made[1:]], {"sampling": gm.Hanse()}),
+        (19, ["planes:u8", *made[1:]], {"shuffle": gm.Blocks(16, 2)}),
         (9, made, {"epochs": 2}),
     ):
         games = gm.open(folder / f"go{edge}", expect=gm.Games)
@@ -88,7 +88,7 @@ def images(folder: Path) -> Iterator[tuple[str, Make]]:
             draw: str, games: Any = games, names: list[str] = names, given: dict[str, Any] = given
         ) -> gm.DataLoader:
             drawn = "symmetry" if draw == "host" else "image_draws"
-            return gm.DataLoader(games, encoder=gm.Fields([*names, drawn]), batch_size=16, seed=3, **given)
+            return gm.DataLoader(games, encoder=gm.Fields([*names, drawn]), batch_size=8, seed=3, **given)
 
         yield f"Go, {edge} points, {given}", make
 
