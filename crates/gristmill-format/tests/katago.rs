@@ -389,7 +389,12 @@ fn tensors_are_named_or_refused_by_name() {
         made.unwrap_err()
     };
     for (names, rows, kind, says) in [
-        (&["plains"][..], true, Kind::Missing, "there are planes, policy, values, symmetry, binaryInputNCHWPacked"),
+        (
+            &["plains"][..],
+            true,
+            Kind::Missing,
+            "there are planes, policy, values, symmetry, image_draws, binaryInputNCHWPacked",
+        ),
         (&["planes", "planes:u8"], true, Kind::Corrupt, "`planes` is named twice"),
         (&["planes[22,9,9]"], true, Kind::Unfit, "`planes` is f4 [22, 5, 5] here"),
         (&["planes:i8"], true, Kind::Unsupported, "names no tensor"),
