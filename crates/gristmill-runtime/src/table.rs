@@ -3,6 +3,7 @@
 
 mod chained;
 mod joined;
+mod pick;
 mod recipe;
 mod weighed;
 
@@ -11,19 +12,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gristmill_format::encode::{Encoder, RandomBits};
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::runtime::intervals::Intervals;
-use crate::runtime::seed::Draws;
 use crate::store::bucket::Counts;
 use crate::store::{Claims, HeldFile, Residence};
 
 pub use chained::ChainedTable;
 pub use joined::JoinedTable;
+pub use pick::{Pick, random_bits};
 pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
 
@@ -129,21 +130,6 @@ pub trait Straight {
 pub trait Chunks {
     /// The records of the chunk that record `row` is in, in order of time; empty beyond the last.
     fn bounds(&self, row: u64) -> Range<u64>;
-}
-
-/// The next bits of `draws`, with the place that they are drawn from.
-pub fn random_bits(draws: &mut Draws) -> RandomBits {
-    let (key, number, words) = draws.place();
-    RandomBits { bits: draws.bits(), key, number, words: words as u32 }
-}
-
-/// One row of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pick {
-    /// Its number in the table.
-    pub row: u64,
-    /// Random bits of the row in this epoch.
-    pub bits: RandomBits,
 }
 
 /// Some rows of a table, as index feeding takes them.

@@ -129,7 +129,7 @@ def _check(name: str, value: Any, dtype: str, width: int, kind: Callable[[Any], 
 
 
 def room(width: int) -> int:
-    """How many changed squares a row of `planes_position` of so many bytes has room for.
+    """How many changed squares a row of `planes_position` of this number of bytes has room for.
 
     Raises:
         ValueError: no row has this width.
