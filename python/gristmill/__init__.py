@@ -72,7 +72,7 @@ from gristmill.jobs.packing import (
     value_rows,
 )
 from gristmill.jobs.part import Share
-from gristmill.jobs.rewriting import filter, rescore  # noqa: A004  (as the command is called)
+from gristmill.jobs.rewriting import filter, rescore, split  # noqa: A004  (as the command is called)
 from gristmill.jobs.sharing import Shares, ShareStatus, commit, shares
 from gristmill.jobs.viewing import View, view
 from gristmill.loaders.batch import Batch

@@ -9,6 +9,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::place::is_local;
 use serde::Serialize;
 
+use crate::dedup::{self, Duplicates};
 use crate::mark::{self, Marked};
 use crate::pack::{self, Packed};
 use crate::reports;
@@ -34,7 +35,7 @@ pub struct Committed {
 pub enum Made {
     /// A pack.
     Pack(Box<Packed>),
-    /// Games that were written again: rescored, filtered, converted.
+    /// Games that were written again: rescored, filtered, converted, split.
     Games(Box<Rewritten>),
     /// A report on faults.
     Verification(Box<Verification>),
@@ -42,6 +43,8 @@ pub enum Made {
     Stats(Box<Stats>),
     /// A mark of a pack.
     Mark(Box<Marked>),
+    /// A report on games that are the same, and their mark, if one was asked for.
+    Duplicates(Box<Duplicates>),
 }
 
 /// What an output is, for one that goes to a bucket.
@@ -68,7 +71,7 @@ struct Row {
 }
 
 /// All of them.
-static ROWS: [Row; 7] = [
+static ROWS: [Row; 9] = [
     Row {
         job: verify::JOB,
         output: Output::File,
@@ -82,6 +85,12 @@ static ROWS: [Row; 7] = [
         commit: |whole, _| Ok(Made::Stats(Box::new(stats::commit(whole)?))),
     },
     Row {
+        job: dedup::JOB,
+        output: Output::File,
+        is_there: reports::is_there,
+        commit: |whole, _| Ok(Made::Duplicates(Box::new(dedup::commit(whole)?))),
+    },
+    Row {
         job: mark::JOB,
         output: Output::InPlace,
         is_there: pack::is_there,
@@ -93,17 +102,18 @@ static ROWS: [Row; 7] = [
         is_there: pack::is_there,
         commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
     },
-    games("rescore"),
-    games("filter"),
-    games("convert"),
+    games("rescore", rewrite::is_there),
+    games("filter", rewrite::is_there),
+    games("convert", rewrite::is_there),
+    games("split", rewrite::are_sides_there),
 ];
 
 /// The row of a job that writes games again.
-const fn games(job: &'static str) -> Row {
+const fn games(job: &'static str, is_there: fn(&Path) -> Result<bool>) -> Row {
     Row {
         job,
         output: Output::Folder,
-        is_there: rewrite::is_there,
+        is_there,
         commit: |whole, progress| Ok(Made::Games(Box::new(rewrite::commit(whole, progress)?))),
     }
 }

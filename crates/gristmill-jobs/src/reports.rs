@@ -106,7 +106,7 @@ impl Reporting<'_> {
 const PATHS: &str = "paths";
 
 /// The options with the paths, which a report names.
-fn named(mut options: BTreeMap<String, Value>, paths: &[PathBuf]) -> BTreeMap<String, Value> {
+pub(crate) fn named(mut options: BTreeMap<String, Value>, paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let paths = paths.iter().map(|path| Value::from(path.display().to_string()));
     options.insert(PATHS.to_owned(), paths.collect());
     options
@@ -152,13 +152,7 @@ impl<R: Report, L: FnOnce(&mut dyn FnMut()) -> Result<R>> Job for Part<'_, L> {
     }
 
     fn check_output(&self) -> Result<()> {
-        match is_file(self.output)? {
-            true => Err(there(
-                self.output,
-                "its shares were committed, or it is another; remove it, or take another output",
-            )),
-            false => Ok(()),
-        }
+        check_absent(self.output)
     }
 
     fn take(self, _: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Record<R>> {
@@ -174,33 +168,48 @@ pub(crate) fn is_there(output: &Path) -> Result<bool> {
     Ok(is_file(output)?)
 }
 
+/// Refuses a report that is there where a share of it is to be made.
+///
+/// Errors: `Config` in `output`; `Path`.
+pub(crate) fn check_absent(output: &Path) -> Result<()> {
+    match is_there(output)? {
+        true => Err(there(output, "its shares were committed, or it is another; remove it, or take another output")),
+        false => Ok(()),
+    }
+}
+
 /// Joins the parts of all shares, in order; refuses a report that is there, unless it is replaced or is the one that comes of them.
 ///
 /// Errors: as [`Whole::parts`]; `Config` in `output`; `Path`.
 pub(crate) fn commit<R: Report, T: Serialize>(whole: &Whole, join: impl FnOnce(Vec<R>) -> Result<T>) -> Result<T> {
-    let parts = whole.parts::<Record<R>>();
-    let parts = match parts {
-        // Another process committed them meanwhile.
-        Err(_) if !whole.is_there()? => return Err(Whole::already(whole.output())),
-        parts => parts?.into_iter().map(|(_, record)| record.part).collect(),
-    };
-    let made = join(parts)?;
+    let parts = whole.parts::<Record<R>>()?;
+    let made = join(parts.into_iter().map(|(_, record)| record.part).collect())?;
+    publish(whole, &made, || Ok(()))?;
+    Ok(made)
+}
+
+/// Writes the report of all shares, and `beside` before it, which writes what else the job makes.
+///
+/// Errors: `Config` in `output` for another file that is there and is not replaced; those of `beside`; `Path`.
+pub(crate) fn publish<T: Serialize>(whole: &Whole, made: &T, beside: impl FnOnce() -> Result<()>) -> Result<()> {
     if whole.options.dry_run {
-        return Ok(made);
+        return beside();
     }
-    let mut line = serde_json::to_vec(&made).map_err(|e| Error::State(e.to_string()))?;
+    let mut line = serde_json::to_vec(made).map_err(|e| Error::State(e.to_string()))?;
     line.push(b'\n');
     let output = whole.output();
+    let is_other = || Ok::<_, Error>(read(output, MOST)?.is_some_and(|known| known != line));
+    if !whole.options.overwrite && is_other()? {
+        return Err(there(output, "overwrite replaces it"));
+    }
+    beside()?;
     if whole.options.overwrite {
-        write_whole(output, &[&line])?;
-        return Ok(made);
+        return write_whole(output, &[&line]);
     }
     match put_absent_through(whole.folder.path(), output, &line) {
         Err(_) if !whole.is_there()? => Err(Whole::already(output)),
-        Ok(false) if read(output, MOST)?.is_none_or(|known| known != line) => {
-            Err(there(output, "overwrite replaces it"))
-        }
-        put => put.map(|_| made),
+        Ok(false) if is_other()? => Err(there(output, "overwrite replaces it")),
+        put => put.map(drop),
     }
 }
 

@@ -79,6 +79,11 @@ pub trait PackTable: Any + Send + Sync + Debug {
     /// Ids of the games, ascending.
     fn game_ids(&self) -> Vec<u64>;
 
+    /// How many games there are.
+    fn game_count(&self) -> usize {
+        self.game_ids().len()
+    }
+
     /// The game of a frame that there is.
     ///
     /// Errors: `Missing`.
@@ -110,10 +115,11 @@ pub trait PackTable: Any + Send + Sync + Debug {
     /// Errors: those of a game that cannot be read.
     fn contents(&self, from: usize, to: usize) -> FormatResult<Vec<Content>>;
 
-    /// Who all games are, in order of id, where the database says it.
+    /// Who games `from..to` are, in order of id, where the database says it.
     ///
     /// Errors: `Format` for the database.
-    fn known(&self) -> Result<Option<Vec<Content>>> {
+    fn known(&self, from: usize, to: usize) -> Result<Option<Vec<Content>>> {
+        let _ = (from, to);
         Ok(None)
     }
 

@@ -1,14 +1,15 @@
-"""Files of chess games, rescored or filtered, as the commands do it: the same files again, in another folder."""
+"""Files of chess games, rescored, filtered or split, as the commands do it: the same files again, in other folders."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from gristmill.config import ChunkRescorerConfig, Path, plain
+from gristmill.errors import ConfigError
 from gristmill.jobs import part
-from gristmill.jobs.converting import ConvertedGames, write_games
+from gristmill.jobs.converting import ConvertedGames, check_whole, write_games
 from gristmill.options.arguments import named
 
 
@@ -110,6 +111,51 @@ def filter(  # noqa: A001  (`gristmill.filter`, as the command is called)
     """
     names = rules.split(",") if isinstance(rules, str) else list(rules)
     return write_games({"filter": {"rules": names}}, _places(input, output, threads, share, dry_run))
+
+
+@named
+def split(
+    input: Path,  # noqa: A002
+    output: Path,
+    into: Mapping[str, int],
+    *,
+    by: Literal["name", "file", "content"] = "name",
+    folds: int | None = None,
+    fold: int | None = None,
+    threads: int | None = None,
+    share: part.OneOf | None = None,
+    dry_run: bool = False,
+) -> ConvertedGames:
+    """Writes games of chess to one of several folders each, byte for byte, where a loader that splits puts them.
+
+    The same call resumes one that was interrupted.
+
+    Args:
+        input: a file, or a folder with all below it.
+        output: the folder that gets the folders; neither `input` nor inside it.
+        into: names of the folders, new or empty, and the weight of each: `{"train": 9, "test": 1}`.
+        by: what decides where a game goes: the `name` that it had as a file, wherever it lies now; the `file` that it
+            lies in and its number there; or its `content`: a game, its copies and its colour mirror go to one folder.
+        folds: deal what the first two folders have together to so many folds: the second gets one, the first the others.
+        fold: which fold, from 0.
+        threads: one per core by default. They change no byte.
+        share: as for `rescore`.
+        dry_run: look only; of a share, only what it would be.
+
+    Raises:
+        ConfigError: weights, names or folds that cannot be; options that do not fit what is there; what are not games
+            of chess.
+        OSError: a file or folder.
+        KeyboardInterrupt: Ctrl-C; the same call resumes.
+    """
+    if (folds is None) != (fold is None):
+        raise ConfigError("`folds` and `fold` go together", field="folds")
+    whole = {f"`{name}`": weight for name, weight in into.items()} | {"folds": folds, "fold": fold}
+    for name in whole:
+        check_whole(whole, name, 0, 2**64 - 1)
+    dealt = None if folds is None else (folds, fold)
+    job = {"split": {"into": list(into.items()), "by": by, "folds": dealt}}
+    return write_games(job, _places(input, output, threads, share, dry_run))
 
 
 def _places(source: Path, output: Path, threads: int | None, share: part.OneOf | None, dry_run: bool) -> dict[str, Any]:

@@ -179,5 +179,5 @@ fn chess(args: &Convert) -> Result<()> {
         }
         recast.theta = theta;
     }
-    rewrite::run(&args.rewriting, vec![args.rewriting.out.clone()], container, Arc::new(recast))
+    rewrite::run(&args.rewriting, Vec::new(), container, Arc::new(recast))
 }

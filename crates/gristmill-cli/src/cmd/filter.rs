@@ -11,5 +11,5 @@ use crate::failure::{Failure, Result};
 
 pub(crate) fn run(args: &Filter) -> Result<()> {
     let rules = Rules::parse(&args.rules).map_err(|e| Failure::Usage(format!("--rules: {}", e.detail())))?;
-    rewrite::run(&args.rewriting, vec![args.rewriting.out.clone()], Container::Same, Arc::new(Filtering::new(rules)))
+    rewrite::run(&args.rewriting, Vec::new(), Container::Same, Arc::new(Filtering::new(rules)))
 }

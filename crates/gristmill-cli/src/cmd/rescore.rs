@@ -36,5 +36,5 @@ pub(crate) fn run(args: &Rescore) -> Result<()> {
     if let (Some(syzygy), false) = (&syzygy, args.rewriting.json) {
         report::note(&rewriting::tables(syzygy));
     }
-    rewrite::run(&args.rewriting, vec![args.rewriting.out.clone()], Container::Same, Arc::new(passes))
+    rewrite::run(&args.rewriting, Vec::new(), Container::Same, Arc::new(passes))
 }

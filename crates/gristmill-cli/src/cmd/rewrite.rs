@@ -17,20 +17,19 @@ use crate::stopping;
 /// How a command that was stopped resumes.
 const AGAIN: &str = "the same command resumes from here";
 
-/// Runs `what` over the games; `outs` are the folders to write to.
+/// Runs `what` over the games; `sides` are the folders to write to below OUT, none for OUT itself.
 ///
 /// Unreadable games give exit code 1 after the summary: the output lacks them.
-pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
+pub(super) fn run(words: &Rewriting, sides: Vec<String>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
     let delivery = match words.share {
         // The job puts a share beside its output itself, also in a bucket.
         Some(_) => Delivery::Here(words.out.clone()),
         None => Delivery::to(&words.out, Earlier::Resumed, words.dry_run)?,
     };
-    let folder = delivery.folder();
-    let local = |out: &PathBuf| out.strip_prefix(&words.out).map_or_else(|_| out.clone(), |rest| folder.join(rest));
     let options = RewriteOptions {
         path: words.path.clone(),
-        outs: outs.iter().map(local).collect(),
+        out: delivery.folder(),
+        sides,
         container,
         threads: words.threads.map(usize::from),
         dry_run: words.dry_run,
@@ -51,13 +50,13 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
     })?;
     if done.share.is_some() {
         // What its games lack is a matter of the commit.
-        let told = rewriting::Told { out: std::slice::from_ref(&done.folder), done: &done };
+        let told = rewriting::Told { out: &done.folders, done: &done };
         return Ok(report::either(words.json, &told, |_| rewriting::shared(&done))?);
     }
     if !done.interrupted {
         deliver(delivery, &stop, words.json, AGAIN)?;
     }
-    told(words.json, &outs, &done)?;
+    told(words.json, &RewriteOptions { out: words.out.clone(), ..options.clone() }.outs(), &done)?;
     if done.interrupted {
         return Err(Failure::stopped(AGAIN));
     }
@@ -74,6 +73,6 @@ fn told(json: bool, outs: &[PathBuf], done: &Rewritten) -> Result<()> {
 
 /// Says what came of a commit, with the exit code of the command whose shares they are.
 pub(super) fn committed(json: bool, done: &Rewritten) -> Result<()> {
-    told(json, std::slice::from_ref(&done.folder), done)?;
+    told(json, &done.folders, done)?;
     if done.done.damaged.is_empty() || done.dry_run { Ok(()) } else { Err(Failure::Faults) }
 }

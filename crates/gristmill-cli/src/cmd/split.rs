@@ -1,6 +1,5 @@
 //! `split`: each game, byte for byte, or trajectory to one of several folders.
 
-use std::path::{Component, Path};
 use std::sync::Arc;
 
 use gristmill_engine::stage::split::Fold;
@@ -11,27 +10,15 @@ use crate::args::rewrite::{By, Split};
 use crate::failure::{Failure, Result};
 
 pub(crate) fn run(args: &Split) -> Result<()> {
-    if args.rewriting.share.is_some() {
-        return Err(Failure::Usage(
-            "--share: a game goes where its name or content says, whatever else is there: split some of the files on each machine, \
-             or read a side with `feed --split`, which copies nothing"
-                .to_owned(),
-        ));
-    }
-    let mut outs = Vec::new();
-    for (name, _) in &args.into {
-        let mut parts = Path::new(name).components();
-        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
-        if !plain || name.starts_with('.') {
-            let text = format!("--into: `{name}` is no name of a folder below OUT; expected one such as `train`");
-            return Err(Failure::Usage(text));
-        }
-        outs.push(args.rewriting.out.join(name));
-    }
     if demos::lie_at(&args.rewriting.path)? {
         if args.by == By::Content {
             let text = "--by content: demonstrations have no symmetries; leave it out".to_owned();
             return Err(Failure::Usage(text));
+        }
+        if args.rewriting.share.is_some() {
+            let text = "--share: a side of demonstrations is one shard, compressed as a whole, and shards of shares would be others; \
+                        leave it out";
+            return Err(Failure::Usage(text.to_owned()));
         }
         return demos::split(args);
     }
@@ -46,7 +33,8 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         By::Content => Going::Content,
     };
     let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect(), by, fold(args))?;
-    rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
+    let sides = args.into.iter().map(|(name, _)| name.clone()).collect();
+    rewrite::run(&args.rewriting, sides, Container::Same, Arc::new(split))
 }
 
 /// The fold of the command line; `None` without --folds.

@@ -57,19 +57,22 @@ pub(crate) fn text(outs: &[PathBuf], all: &Rewritten) -> String {
     done.counts.iter().for_each(|(name, n)| row(name, *n, 2));
     row("files that hold no chess games", all.skipped, 2);
     row("files done by an earlier run", all.resumed, 2);
-    let places: Vec<String> = outs.iter().map(|out| out.display().to_string()).collect();
+    let places = places(outs);
     let _ = match all.dry_run {
-        true => write!(out, "nothing was written to {}", places.join(", ")),
-        false => {
-            write!(out, "{} files, {}, in {}", done.files_out, super::bytes(done.bytes_out), places.join(", "))
-        }
+        true => write!(out, "nothing was written to {places}"),
+        false => write!(out, "{} files, {}, in {places}", done.files_out, super::bytes(done.bytes_out)),
     };
     out
 }
 
+/// Folders with commas between them.
+fn places(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
 /// The text of a share.
 pub(crate) fn shared(all: &Rewritten) -> String {
-    let (done, folder) = (&all.done, all.folder.display().to_string());
+    let (done, folder) = (&all.done, places(&all.folders));
     let holds = format!("{} files, {} of {} games", done.files_out, done.kept + done.changed, done.chunks);
     let mut out = String::new();
     all.faults.iter().for_each(|fault| _ = writeln!(out, "unreadable: {fault}"));

@@ -42,7 +42,8 @@ fn rows(options: &Lc0Preset, alias: &str) -> Vec<Vec<u8>> {
 fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill_jobs::rewrite::Rewritten> {
     let options = RewriteOptions {
         path: input.to_owned(),
-        outs: SIDES.map(|(name, _)| out.join(name)).to_vec(),
+        out: out.to_owned(),
+        sides: SIDES.map(|(name, _)| name.to_owned()).to_vec(),
         container: Container::Same,
         threads: Some(1),
         dry_run: false,
@@ -103,7 +104,8 @@ fn folds_part_what_is_not_tested_loose_and_packed() {
         assert!(both == kept, "what is not tested is in the fold or outside it");
         let options = RewriteOptions {
             path: loose.clone(),
-            outs: SIDES.map(|(name, _)| out.join(format!("{fold} {name}"))).to_vec(),
+            out: out.clone(),
+            sides: SIDES.map(|(name, _)| format!("{fold} {name}")).to_vec(),
             container: Container::Same,
             threads: Some(1),
             dry_run: false,
@@ -112,7 +114,7 @@ fn folds_part_what_is_not_tested_loose_and_packed() {
         let weights = SIDES.map(|(_, weight)| weight).to_vec();
         let split = Split::new(weights, By::Name, Some(Fold { of: 3, number: fold })).unwrap();
         rewrite(std::sync::Arc::new(split), &options, &Default::default(), &mut |_| {}).unwrap();
-        for (out, side) in options.outs.iter().zip(&found) {
+        for (out, side) in options.outs().iter().zip(&found) {
             assert!(&rows(&pass(out), "") == side, "`split` into {}", out.display());
         }
         of_folds.extend(found[1].iter().cloned());

@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::gather::{Gathered, Reading, Steps};
 use super::task::{Task, TaskOptions};
 use super::{LEVEL, Phase, Progress, shards, source};
+use crate::rewrite::check_sides;
 
 /// What to split, and where to.
 #[derive(Debug, Clone)]
@@ -80,11 +81,7 @@ const STAGING: &str = "split";
 pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<SplitUp> {
     let weights: Vec<u64> = options.sides.iter().map(|(_, weight)| *weight).collect();
     let sides = Side::all(&weights, options.fold).map_err(|text| Error::config("into", text))?;
-    for (i, (name, _)) in options.sides.iter().enumerate() {
-        if options.sides[..i].iter().any(|(before, _)| before == name) {
-            return Err(Error::config("into", format!("`{name}` is given twice")));
-        }
-    }
+    check_sides(options.sides.iter().map(|(name, _)| name))?;
     let pack = is_trajectories(&options.input)?;
     let files = if pack { Vec::new() } else { source::files(&options.input)? };
     if !pack && files.first().is_none_or(|first| shard_ending(&first.to_string_lossy()).is_none()) {

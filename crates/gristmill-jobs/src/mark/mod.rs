@@ -16,10 +16,9 @@ use gristmill_format::container::marks::{MOST_RULE, Mark, Origin};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::Serialize;
 
-pub(crate) use self::part::{JOB, commit};
+pub(crate) use self::part::{JOB, check_absent, commit, committing, settle};
 pub use self::part::{PartMarked, share};
 use super::in_order::InOrder;
-use super::meter::{Meter, Moment};
 
 /// Frames that are checked at a time: a twentieth of a second of chess positions.
 const PIECE: u64 = 16_384;
@@ -75,10 +74,6 @@ pub struct Marked {
     pub asked: u64,
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// How long it took by the clock.
-    pub seconds: f64,
-    /// How long all threads worked.
-    pub cpu_seconds: f64,
 }
 
 /// Marks frames of a pack. `progress` gets the number of frames that are checked, and of all frames.
@@ -91,12 +86,7 @@ pub fn mark(
     options: &MarkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Marked> {
-    let started = Started::now();
-    marks::check_name(&options.name)?;
-    if !options.replace && marks::exists(pack.folder(), &options.name)? {
-        let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it again", options.name);
-        return Err(Error::config("name", text));
-    }
+    check(pack, options)?;
     let frames = pack.total();
     let (origin, rule, rows) = match which {
         Which::Rule(rule) => (Origin::Rule, rule.clone(), asked(pack, rule, 0..frames, options, progress)?),
@@ -104,7 +94,19 @@ pub fn mark(
         Which::Duplicates(rows) => (Origin::Duplicates, String::new(), rows.clone()),
     };
     let looked_at = if origin == Origin::Rule { frames } else { 0 };
-    finish(pack, options, &started, origin, rule, &rows, looked_at)
+    finish(pack, options, origin, rule, &rows, looked_at)
+}
+
+/// Refuses a name that no mark may have, and one that is there and is not replaced.
+///
+/// Errors: `Config` in `name`; `Path`.
+pub(crate) fn check(pack: &Arc<dyn PackTable>, options: &MarkOptions) -> Result<()> {
+    marks::check_name(&options.name)?;
+    if !options.replace && marks::exists(pack.folder(), &options.name)? {
+        let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it again", options.name);
+        return Err(Error::config("name", text));
+    }
+    Ok(())
 }
 
 /// Extends the mark of a pack that has grown since by the frames that came; one whose rule asks other games too (that has a
@@ -112,7 +114,6 @@ pub fn mark(
 ///
 /// Errors: as [`mark`] and [`marks::rows`]; `Config` in `name` for frames that were given, of which no rule is known.
 pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Marked> {
-    let started = Started::now();
     let known = marks::read(&**pack, &options.name)?;
     match marks::fit(&**pack, &known) {
         Fit::Grown if known.origin == Origin::Rule => {}
@@ -127,7 +128,7 @@ pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut d
         _ => {
             let rows = marks::rows(&**pack, &options.name)?;
             let options = MarkOptions { dry_run: true, ..options.clone() };
-            return finish(pack, &options, &started, known.origin, known.rule, &rows, 0);
+            return finish(pack, &options, known.origin, known.rule, &rows, 0);
         }
     }
     let whole = known.rule.to_ascii_lowercase().contains("select");
@@ -135,26 +136,12 @@ pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut d
     let new = asked(pack, &known.rule, from..pack.total(), options, progress)?;
     let mut rows = if whole { Intervals::default() } else { marks::intervals(&known.rows) };
     new.iter().for_each(|(start, end)| rows.push(start, end));
-    finish(pack, options, &started, known.origin, known.rule, &rows, pack.total() - from)
-}
-
-/// When a job began.
-struct Started {
-    meter: Meter,
-    at: Moment,
-}
-
-impl Started {
-    fn now() -> Self {
-        let meter = Meter::default();
-        Started { at: meter.now(), meter }
-    }
+    finish(pack, options, known.origin, known.rule, &rows, pack.total() - from)
 }
 
 fn finish(
     pack: &Arc<dyn PackTable>,
     options: &MarkOptions,
-    started: &Started,
     origin: Origin,
     rule: String,
     rows: &Intervals,
@@ -165,18 +152,26 @@ fn finish(
         let mark = Mark { origin, rule: rule.clone(), frames, identity: identity(pack)?, rows: marks::bitmap(rows) };
         marks::write(pack.folder(), &options.name, &mark)?;
     }
-    let now = started.meter.now();
-    Ok(Marked {
+    Ok(told(pack, options, rule, rows, asked))
+}
+
+/// What is said of a mark of these frames.
+pub(crate) fn told(
+    pack: &Arc<dyn PackTable>,
+    options: &MarkOptions,
+    rule: String,
+    rows: &Intervals,
+    asked: u64,
+) -> Marked {
+    Marked {
         pack: pack.folder().display().to_string(),
         name: options.name.clone(),
         rule,
         marked: rows.len(),
-        frames,
+        frames: pack.total(),
         asked,
         dry_run: options.dry_run,
-        seconds: now.wall - started.at.wall,
-        cpu_seconds: now.cpu - started.at.cpu,
-    })
+    }
 }
 
 /// The hash of all frames of a pack.

@@ -18,7 +18,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{MarkOptions, Marked, Started, asked, finish, identity};
+use super::{MarkOptions, Marked, asked, finish, identity};
 use crate::shares::{Attempt, Job, Outcome, Said, Share, Shared, Unit, Whole, make, place};
 
 /// The name of the job in plans.
@@ -129,10 +129,7 @@ impl<B: Fn(u64) -> u64> Job for Marking<'_, B> {
     }
 
     fn check_output(&self) -> Result<()> {
-        match marks::exists(self.pack.folder(), &self.options.name)? {
-            true => Err(there(&self.options.name, "its shares were committed, or it is another; remove it first")),
-            false => Ok(()),
-        }
+        check_absent(self.pack, &self.options.name)
     }
 
     fn take(self, units: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Record> {
@@ -158,12 +155,7 @@ impl<B: Fn(u64) -> u64> Job for Marking<'_, B> {
 ///
 /// Errors: as [`Whole::parts`]; `Config` in `output` for a mark that is there and another; those of the pack; `Path`.
 pub(crate) fn commit(whole: &Whole) -> Result<Marked> {
-    let started = Started::now();
-    let parts = match whole.parts::<Record>() {
-        // Another process committed them meanwhile.
-        Err(_) if !whole.is_there()? => return Err(Whole::already(whole.output())),
-        parts => parts?,
-    };
+    let parts = whole.parts::<Record>()?;
     let option = |name: &str| whole.plan.options.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let pack = selection::open(whole.output(), Residence::Mapped)?;
     let (name, rule) = (option("name"), option("rule"));
@@ -179,19 +171,48 @@ pub(crate) fn commit(whole: &Whole) -> Result<Marked> {
         }
         marks::intervals(&part.rows).iter().for_each(|(start, end)| rows.push(start, end));
     }
-    let options = MarkOptions {
+    settle(&pack, &committing(whole, &name), Origin::Rule, rule, &rows)
+}
+
+/// How the mark of a commit is made.
+pub(crate) fn committing(whole: &Whole, name: &str) -> MarkOptions {
+    MarkOptions {
         replace: whole.options.overwrite,
         dry_run: whole.options.dry_run,
         stop: whole.options.stop.clone(),
         ..MarkOptions::new(name)
-    };
+    }
+}
+
+/// Writes the mark that all shares give, again where a killed commit wrote it.
+///
+/// Errors: `Config` in `output` for another mark that is there and is not replaced; `Format`, `Path`.
+pub(crate) fn settle(
+    pack: &Arc<dyn PackTable>,
+    options: &MarkOptions,
+    origin: Origin,
+    rule: String,
+    rows: &Intervals,
+) -> Result<Marked> {
     if marks::exists(pack.folder(), &options.name)? && !options.replace {
-        let known = marks::read(&*pack, &options.name)?;
-        if known.rule != rule || known.identity != identity(&pack)? || marks::intervals(&known.rows) != rows {
+        let known = marks::read(&**pack, &options.name)?;
+        let same = (known.origin, &known.rule, known.identity) == (origin, &rule, identity(pack)?);
+        if !same || marks::intervals(&known.rows) != *rows {
             return Err(there(&options.name, "overwrite replaces it"));
         }
     }
-    finish(&pack, &options, &started, Origin::Rule, rule, &rows, pack.total())
+    let asked = if origin == Origin::Rule { pack.total() } else { 0 };
+    finish(pack, options, origin, rule, rows, asked)
+}
+
+/// Refuses a mark that is there where a share of it is to be made.
+///
+/// Errors: `Config` in `output`; `Path`.
+pub(crate) fn check_absent(pack: &Arc<dyn PackTable>, name: &str) -> Result<()> {
+    match marks::exists(pack.folder(), name)? {
+        true => Err(there(name, "its shares were committed, or it is another; remove it first")),
+        false => Ok(()),
+    }
 }
 
 /// The refusal of a mark that is there.

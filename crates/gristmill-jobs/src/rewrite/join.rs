@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::publish::{adopt, withdraw};
 use gristmill_format::{Error as FormatError, Kind};
+use serde_json::Value;
 
 use super::ledger::{self, Head, Ledger, Noted};
-use super::part::{FILES, Said};
-use super::{MESSAGES, Rewritten};
+use super::part::{FILES, SIDES, Said};
+use super::{MESSAGES, Rewritten, outs};
 use crate::shares::{Joining, Whole};
 
 /// Writes the folder of all shares. It calls `progress` after each share, and now and then within one.
@@ -25,36 +26,41 @@ pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result
     }
     let parts = whole.parts::<Said>()?;
     let report = report(parts.iter().map(|(_, said)| said));
-    let out = whole.output().to_owned();
+    let sides = sides(whole);
+    let folders = outs(whole.output(), &sides);
     if whole.options.dry_run {
-        if out.exists() && !ledger::is_there(&out)? {
-            ledger::empty(&out)?;
-        }
-        return Ok(Rewritten { dry_run: true, folder: out, ..report });
+        ledger::free(&folders)?;
+        return Ok(Rewritten { dry_run: true, folders, ..report });
     }
-    match join(whole, &parts, progress) {
+    match join(whole, &sides, &parts, progress) {
         // Another process removed the shares meanwhile: its commit is done.
-        Err(_) if !whole.is_there()? => Err(Whole::already(&out)),
-        joined => joined.map(|()| Rewritten { folder: out, ..report }),
+        Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
+        joined => joined.map(|()| Rewritten { folders, ..report }),
     }
 }
 
+/// The names of the sides of a split; none of other jobs.
+fn sides(whole: &Whole) -> Vec<String> {
+    let sides = whole.plan.options.get(SIDES).and_then(Value::as_array);
+    sides.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// Publishes the files of all shares, and writes their ledger.
-fn join(whole: &Whole, parts: &[(PathBuf, Said)], progress: &mut dyn FnMut(Joining)) -> Result<()> {
-    let (out, all, mut done) = (whole.output(), whole.plan.inputs, 0);
+fn join(whole: &Whole, sides: &[String], parts: &[(PathBuf, Said)], progress: &mut dyn FnMut(Joining)) -> Result<()> {
+    let (to, all, mut done) = (outs(whole.output(), sides), whole.plan.inputs, 0);
     let mut begun: Option<(Head, Ledger)> = None;
     for (folder, said) in parts {
-        let files = folder.join(FILES);
-        let (head, units) = ledger::read(&files)?;
+        let files = outs(&folder.join(FILES), sides);
+        let (head, units) = ledger::read(&files[0])?;
         let (first, ledger) = match &mut begun {
             Some(begun) => begun,
             none => {
-                let ledger = Ledger::begin(head.clone(), &[out.to_owned()])?;
+                let ledger = Ledger::begin(head.clone(), &to)?;
                 none.insert((head.clone(), ledger))
             }
         };
         if (&head.settings, &head.container) != (&first.settings, &first.container) {
-            return Err(damaged(&files, "is of another job than the shares before it"));
+            return Err(damaged(&files[0], "is of another job than the shares before it"));
         }
         for unit in units {
             if whole.options.stop.load(Ordering::Relaxed) {
@@ -62,7 +68,7 @@ fn join(whole: &Whole, parts: &[(PathBuf, Said)], progress: &mut dyn FnMut(Joini
                 return Err(Error::Stopped);
             }
             if !ledger.has(&unit) {
-                let published = publish(&files, out, &unit)?;
+                let published = publish(&files, &to, &unit)?;
                 ledger.note(unit, &published)?;
             }
             progress(Joining { done, all });
@@ -70,22 +76,39 @@ fn join(whole: &Whole, parts: &[(PathBuf, Said)], progress: &mut dyn FnMut(Joini
         done += said.files_done;
         progress(Joining { done, all });
     }
-    begun.map_or(Ok(()), |(_, mut ledger)| ledger.commit())
+    begun.map_or(Ok(()), |(_, mut ledger)| ledger.commit())?;
+    ledger::tell_others(&to)
 }
 
-/// Publishes the file, or the folder of files, that a unit made. Returns their paths.
-fn publish(files: &Path, out: &Path, unit: &Noted) -> Result<Vec<PathBuf>> {
-    let (from, to) = (files.join(&unit.target), out.join(&unit.target));
+/// Publishes what a unit made, on each side a file, a folder of files, or nothing. Returns the paths of the files.
+fn publish(files: &[PathBuf], outs: &[PathBuf], unit: &Noted) -> Result<Vec<PathBuf>> {
     let (mut published, mut bytes) = (Vec::new(), 0);
-    let found = fs::symlink_metadata(&from).ok();
+    for (files, out) in files.iter().zip(outs) {
+        bytes += adopt_all(&files.join(&unit.target), &out.join(&unit.target), &mut published)?;
+    }
+    let (count, done) = (published.len() as u64, &unit.done);
+    if (count, bytes) != (done.files_out, done.bytes_out) {
+        let text = format!(
+            "has {count} files of {bytes} bytes, its share wrote {} of {}; remove the folder of the share and make it again",
+            done.files_out, done.bytes_out
+        );
+        return Err(damaged(&files[0].join(&unit.target), &text));
+    }
+    Ok(published)
+}
+
+/// Publishes the file `from`, or the files in this folder, under the name `to`, and adds their paths. Returns their bytes.
+fn adopt_all(from: &Path, to: &Path, published: &mut Vec<PathBuf>) -> Result<u64> {
+    let mut bytes = 0;
+    let found = fs::symlink_metadata(from).ok();
     if !found.as_ref().is_some_and(fs::Metadata::is_file) {
         // What an earlier run of the same job left.
-        withdraw(&to)?;
+        withdraw(to)?;
     }
     match found {
         Some(meta) if meta.is_dir() => {
-            let refused = |e: std::io::Error| Error::path(&from, &e);
-            let entries = fs::read_dir(&from).map_err(refused)?;
+            let refused = |e: std::io::Error| Error::path(from, &e);
+            let entries = fs::read_dir(from).map_err(refused)?;
             let mut names = entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>();
             names.iter_mut().for_each(|names| names.sort_unstable());
             for name in names.map_err(refused)? {
@@ -94,20 +117,12 @@ fn publish(files: &Path, out: &Path, unit: &Noted) -> Result<Vec<PathBuf>> {
             }
         }
         Some(_) => {
-            bytes = adopt(&from, &to)?;
-            published.push(to);
+            bytes = adopt(from, to)?;
+            published.push(to.to_owned());
         }
         None => {}
     }
-    let (count, done) = (published.len() as u64, &unit.done);
-    if (count, bytes) != (done.files_out, done.bytes_out) {
-        let text = format!(
-            "has {count} files of {bytes} bytes, its share wrote {} of {}; remove the folder of the share and make it again",
-            done.files_out, done.bytes_out
-        );
-        return Err(damaged(&from, &text));
-    }
-    Ok(published)
+    Ok(bytes)
 }
 
 /// The error for files of a share that are not as they were written.

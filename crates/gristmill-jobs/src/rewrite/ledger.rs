@@ -26,6 +26,10 @@ const NAME: &str = ".gristmill-rewrite.jsonl";
 /// Commands that write games again, as settings name them.
 const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
 
+/// The setting of what a split goes by, and what one goes by that says nothing: splits from before there was a choice.
+pub(super) const BY: &str = "by";
+pub(super) const BY_BEFORE: &str = "file";
+
 /// Units between two entries: each costs a wait for the disk.
 const TOGETHER: usize = 64;
 
@@ -73,19 +77,14 @@ impl Ledger {
     ///
     /// Errors: `Config` for folders that hold something else, or another command's work; `Path`.
     pub(super) fn open(settings: serde_json::Value, options: &RewriteOptions) -> Result<Self> {
-        if let Some(inside) = options.outs.iter().find(|out| lies_in(out, &options.path)) {
+        let outs = options.outs();
+        if let Some(inside) = outs.iter().find(|out| lies_in(out, &options.path)) {
             let text =
                 format!("{} lies in {}: what is written would be read", inside.display(), options.path.display());
             return Err(Error::config("out", text));
         }
-        if let Some(i) = (1..options.outs.len()).find(|&i| options.outs[..i].contains(&options.outs[i])) {
-            return Err(Error::config("out", format!("{} is given twice", options.outs[i].display())));
-        }
-        let Some(first) = options.outs.first() else { return Ok(Ledger::default()) };
         if options.dry_run {
-            if !first.join(NAME).exists() {
-                options.outs.iter().filter(|out| out.is_dir()).try_for_each(|out| empty(out))?;
-            }
+            free(&outs)?;
             return Ok(Ledger::default());
         }
         let head = Head {
@@ -94,7 +93,7 @@ impl Ledger {
             container: format!("{:?}", options.container),
             lineage: left_in(&options.path).into_iter().collect(),
         };
-        Ledger::begin(head, &options.outs)
+        Ledger::begin(head, &outs)
     }
 
     /// Opens or starts the ledger of the run that `head` says, in these folders.
@@ -222,16 +221,40 @@ pub(crate) fn is_there(folder: &Path) -> Result<bool> {
     Ok(is_file(&folder.join(NAME))?)
 }
 
+/// Whether a run wrote into folders in this one, to its end or not.
+///
+/// Errors: `Path`.
+pub(crate) fn are_sides_there(out: &Path) -> Result<bool> {
+    let Ok(entries) = fs::read_dir(out) else { return Ok(false) };
+    for entry in entries {
+        if is_there(&entry.map_err(|e| Error::path(out, &e))?.path())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses folders that hold something, unless a run wrote there.
+///
+/// Errors: as [`empty`].
+pub(super) fn free(outs: &[PathBuf]) -> Result<()> {
+    match outs.first() {
+        Some(first) if !first.join(NAME).exists() => {
+            outs.iter().filter(|out| out.exists()).try_for_each(|out| empty(out))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What an earlier split went by, where that is all in which it is another one.
 fn split_otherwise(earlier: &Event, now: &Event) -> Option<String> {
     let rest = |event: &Event| {
         let mut event = event.clone();
         let by = match &mut event {
-            Event::Begun { settings, .. } if settings.get("split").is_some() => settings.as_object_mut()?.remove("by"),
+            Event::Begun { settings, .. } if settings.get("split").is_some() => settings.as_object_mut()?.remove(BY),
             _ => return None,
         };
-        // Jobs from before there was a choice say nothing.
-        Some((event, by.and_then(|by| by.as_str().map(str::to_owned)).unwrap_or("file".to_owned())))
+        Some((event, by.and_then(|by| by.as_str().map(str::to_owned)).unwrap_or(BY_BEFORE.to_owned())))
     };
     let ((earlier, by), (now, _)) = (rest(earlier)?, rest(now)?);
     (earlier == now).then_some(by)

@@ -75,7 +75,7 @@ impl Line {
     pub(super) fn new(rewrite: Arc<dyn Rewrite>, options: &RewriteOptions) -> Self {
         Line {
             rewrite,
-            outs: options.outs.clone(),
+            outs: options.outs(),
             dry_run: options.dry_run,
             desk: Mutex::default(),
             answered: Condvar::new(),

@@ -35,9 +35,10 @@ pub use split::{By, Split};
 
 pub(crate) use self::join::commit;
 use self::ledger::Ledger;
-pub(crate) use self::ledger::{is_there, left_in};
+pub(crate) use self::ledger::{are_sides_there, is_there, left_in};
 use self::line::Line;
 use self::plan::Plan;
+pub(crate) use self::split::check_sides;
 use self::unit::Writer;
 use crate::shares::{Share, Shared, place};
 
@@ -93,16 +94,30 @@ pub trait Rewrite: Send + Sync {
 pub struct RewriteOptions {
     /// A file, or a folder with everything below it.
     pub path: PathBuf,
-    /// Folders to write to, one for each side: new, empty, or left by an earlier run of the same command.
-    pub outs: Vec<PathBuf>,
+    /// Folder to write to: new, empty, or left by an earlier run of the same command; or the one that has those of the sides.
+    pub out: PathBuf,
+    /// Names of the folders in it, one for each side; none where all goes to `out` itself.
+    pub sides: Vec<String>,
     /// What the games are put in.
     pub container: Container,
     /// Worker threads; the number of cores when absent. Never changes what is written.
     pub threads: Option<usize>,
     /// Judge everything and write nothing. A share only reports its inputs.
     pub dry_run: bool,
-    /// The share that is written, beside the one folder, for a [commit](crate::commit::commit); none for all of it.
+    /// The share that is written, beside `out`, for a [commit](crate::commit::commit); none for all of it.
     pub share: Option<Share>,
+}
+
+impl RewriteOptions {
+    /// The folders to write to.
+    pub fn outs(&self) -> Vec<PathBuf> {
+        outs(&self.out, &self.sides)
+    }
+}
+
+/// The folders of sides below `out`; itself where there are no sides.
+fn outs(out: &Path, sides: &[String]) -> Vec<PathBuf> {
+    if sides.is_empty() { vec![out.to_owned()] } else { sides.iter().map(|side| out.join(side)).collect() }
 }
 
 /// What was done with some chunks.
@@ -181,9 +196,9 @@ pub struct Rewritten {
     /// The share that it is of; all numbers are its own then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Shared>,
-    /// The folder of the share, which the commit removes; or the one that a commit wrote.
+    /// The folder of the share, which the commit removes; or those that a commit wrote.
     #[serde(skip)]
-    pub folder: PathBuf,
+    pub folders: Vec<PathBuf>,
 }
 
 /// Runs `rewrite` over every chunk at `options.path`. It calls `progress` after each file, and now and then within one.
@@ -202,17 +217,17 @@ pub fn rewrite(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Rewritten),
 ) -> Result<Rewritten> {
-    let outs = options.outs.iter().map(|out| match options.share {
-        Some(_) => place(out),
-        None => Ok(writable(out, "output")?.into_owned()),
-    });
-    let (path, outs) = (resolved(&options.path)?.into_owned(), outs.collect::<Result<_>>()?);
-    let options = &RewriteOptions { path, outs, ..options.clone() };
+    let out = match options.share {
+        Some(_) => place(&options.out)?,
+        None => writable(&options.out, "output")?.into_owned(),
+    };
+    let options = &RewriteOptions { path: resolved(&options.path)?.into_owned(), out, ..options.clone() };
+    check_sides(options.sides.iter())?;
     let plan = Plan::new(&options.path, options.container)?;
     if plan.units.is_empty() && plan.unlisted.is_empty() {
         let holds = Holdings::of(&options.path);
         let advice = match is_trajectories(&options.path) {
-            Ok(true) => ": it is a pack of demonstrations, which `convert` and `split` take".to_owned(),
+            Ok(true) => ": it is a pack of demonstrations, which the commands `convert` and `split` take".to_owned(),
             _ if holds.has_games() => String::new(),
             _ => format!(": it {}", holds.told(&options.path)),
         };
@@ -234,7 +249,7 @@ pub fn rewrite(
     }
     run_units(rewrite, options, &plan, &mut ledger, stop, &mut report, progress)?;
     if !report.interrupted && !options.dry_run {
-        ledger::tell_others(&options.outs)?;
+        ledger::tell_others(&options.outs())?;
     }
     Ok(report)
 }

@@ -11,13 +11,16 @@ use gristmill_engine::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ledger::{self, Ledger};
+use super::ledger::{self, BY, BY_BEFORE, Ledger};
 use super::plan::{Container, Plan};
 use super::{Done, Rewrite, RewriteOptions, Rewritten, run_units};
 use crate::shares::{self, Attempt, Job, Share, Shared, Unit, make};
 
 /// The folder of a share with its files and their ledger.
 pub(super) const FILES: &str = "files";
+
+/// The option with the names of the sides.
+pub(super) const SIDES: &str = "into";
 
 /// What a share records beside its files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,12 +56,9 @@ pub(super) fn rewrite(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Rewritten),
 ) -> Result<Rewritten> {
-    let [out] = &options.outs[..] else {
-        return Err(Error::config("share", "shares are of jobs that write one folder"));
-    };
     let settings = what.settings();
     let units = plan.units.iter().map(|unit| unit.share_of()).collect();
-    let job = Writing { what, options, out, settings, units, plan, stop, progress };
+    let job = Writing { what, options, settings, units, plan, stop, progress };
     let made = make(job, share, options.dry_run)?;
     let report = match made.said {
         Some(said) if !options.dry_run => {
@@ -66,14 +66,13 @@ pub(super) fn rewrite(
         }
         _ => Rewritten { dry_run: options.dry_run, ..Rewritten::default() },
     };
-    Ok(Rewritten { files: made.shared.inputs, share: Some(made.shared), folder: made.folder, ..report })
+    Ok(Rewritten { files: made.shared.inputs, share: Some(made.shared), folders: vec![made.folder], ..report })
 }
 
 /// A job of writing that is cut into shares.
 struct Writing<'a> {
     what: Arc<dyn Rewrite>,
     options: &'a RewriteOptions,
-    out: &'a Path,
     settings: Value,
     units: Vec<Unit>,
     plan: Plan,
@@ -93,7 +92,7 @@ impl Job for Writing<'_> {
     }
 
     fn output(&self) -> &Path {
-        self.out
+        &self.options.out
     }
 
     fn options(&self) -> Result<BTreeMap<String, Value>> {
@@ -104,6 +103,10 @@ impl Job for Writing<'_> {
             Container::Tars(games) => json!({ "games_per_tar": games }),
         };
         recorded.insert("container".to_owned(), container);
+        if !self.options.sides.is_empty() {
+            recorded.insert(SIDES.to_owned(), json!(self.options.sides));
+            recorded.entry(BY.to_owned()).or_insert_with(|| json!(BY_BEFORE));
+        }
         Ok(recorded)
     }
 
@@ -112,16 +115,24 @@ impl Job for Writing<'_> {
     }
 
     fn check_output(&self) -> Result<()> {
-        if ledger::is_there(self.out)? {
-            let text = "a run wrote here already, or its shares were committed; choose a new or empty folder";
-            return Err(Error::config("output", format!("{}: {text}", self.out.display())));
+        let outs = self.options.outs();
+        for out in &outs {
+            if ledger::is_there(out)? {
+                let text = "a run wrote here already, or its shares were committed; choose a new or empty folder";
+                return Err(Error::config("output", format!("{}: {text}", out.display())));
+            }
         }
-        if self.out.exists() { ledger::empty(self.out) } else { shares::check_free(self.out) }
+        if self.options.out.is_file() {
+            let e = std::io::Error::new(std::io::ErrorKind::NotADirectory, "expected a folder, or nothing yet");
+            return Err(Error::path(&self.options.out, &e));
+        }
+        shares::check_free(&self.options.out)?;
+        ledger::free(&outs)
     }
 
     fn take(self, units: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Said> {
         let Writing { what, options, settings, mut plan, stop, progress, .. } = self;
-        let options = &RewriteOptions { outs: vec![attempt.folder().join(FILES)], ..options.clone() };
+        let options = &RewriteOptions { out: attempt.folder().join(FILES), ..options.clone() };
         plan.units = plan.units.drain(units).collect();
         let mut ledger = Ledger::open(settings, options)?;
         let mut report = Rewritten { files: of.inputs, ..Rewritten::default() };

@@ -1,6 +1,8 @@
 //! Deals chunks to folders by the published hash of their names, as a loader's splitter does, or of who the game is.
 //! By name it decodes nothing: damaged chunks go out too. Either way every chunk goes out byte for byte.
 
+use std::path::{Component, Path};
+
 use gristmill_engine::error::Error;
 use gristmill_engine::stage::split::{Fold, Side, original};
 use gristmill_format::Result;
@@ -29,6 +31,24 @@ pub enum By {
     File,
     /// What happened in it: a game, its copies and its colour mirror go to one folder, wherever they are.
     Content,
+}
+
+/// Refuses names of sides that are no names of folders, and two of one name.
+///
+/// Errors: `Config` in `into`.
+pub(crate) fn check_sides<'a>(names: impl Iterator<Item = &'a String> + Clone) -> gristmill_engine::Result<()> {
+    for (i, name) in names.clone().enumerate() {
+        let mut parts = Path::new(name).components();
+        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+        if !plain || name.starts_with('.') || name.ends_with('/') {
+            let text = format!("`{name}` is no name of a folder below OUT; expected one such as `train`");
+            return Err(Error::config("into", text));
+        }
+        if names.clone().take(i).any(|before| before == name) {
+            return Err(Error::config("into", format!("`{name}` is given twice")));
+        }
+    }
+    Ok(())
 }
 
 /// The key of sides by content.

@@ -28,9 +28,9 @@ fn generate(folder: &Path, games: u64, first: u64, games_per_tar: Option<u64>) {
     while generator.write_next().unwrap().is_some() {}
 }
 
-fn options(path: &Path, outs: &[&Path], container: Container) -> RewriteOptions {
-    let outs = outs.iter().map(|out| out.to_path_buf()).collect();
-    RewriteOptions { path: path.to_owned(), outs, container, threads: Some(3), dry_run: false, share: None }
+fn options(path: &Path, out: &Path, container: Container) -> RewriteOptions {
+    let (path, out) = (path.to_owned(), out.to_owned());
+    RewriteOptions { path, out, sides: Vec::new(), container, threads: Some(3), dry_run: false, share: None }
 }
 
 fn run(what: impl Rewrite + 'static, options: &RewriteOptions) -> gristmill_engine::Result<Rewritten> {
@@ -86,7 +86,7 @@ fn the_same_files_come_out_however_many_threads_work() {
     let mut trees = Vec::new();
     for threads in [1, 2, 8] {
         let out = folder.path().join(format!("out-{threads}"));
-        let options = RewriteOptions { threads: Some(threads), ..options(&games, &[&out], Container::Same) };
+        let options = RewriteOptions { threads: Some(threads), ..options(&games, &out, Container::Same) };
         let done = run(Thirds, &options).unwrap().done;
         assert_eq!(done.chunks, 70);
         assert_eq!(done.kept + done.changed + done.dropped["third"], 70);
@@ -111,12 +111,12 @@ fn a_stopped_run_is_gone_on_with_and_ends_like_a_whole_one() {
     generate(&games, 20, 1, None);
     generate(&games, 20, 21, Some(5));
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
-    let all = run(Thirds, &options(&games, &[&whole], Container::Same)).unwrap();
+    let all = run(Thirds, &options(&games, &whole, Container::Same)).unwrap();
     let mut runs = 0;
     let report = loop {
         let stop = AtomicBool::new(false);
         let before = runs * 5;
-        let report = rewrite(Arc::new(Thirds), &options(&games, &[&parts], Container::Same), &stop, &mut |report| {
+        let report = rewrite(Arc::new(Thirds), &options(&games, &parts, Container::Same), &stop, &mut |report| {
             stop.store(report.files_done >= before + 5, Ordering::Relaxed);
         })
         .unwrap();
@@ -134,7 +134,7 @@ fn a_stopped_run_is_gone_on_with_and_ends_like_a_whole_one() {
     assert!(runs > 1);
     assert_eq!(report.done, all.done, "the sums are those of one run");
     assert_eq!(tree(&parts), tree(&whole));
-    let again = run(Thirds, &options(&games, &[&parts], Container::Same)).unwrap();
+    let again = run(Thirds, &options(&games, &parts, Container::Same)).unwrap();
     assert_eq!((again.done, again.resumed), (all.done, 23));
 }
 
@@ -143,12 +143,12 @@ fn a_source_that_changed_is_done_again() {
     let folder = tempfile::tempdir().unwrap();
     let (games, out) = (folder.path().join("games"), folder.path().join("out"));
     generate(&games, 6, 1, None);
-    let first = run(Filter::new(Rules::DEFAULT), &options(&games, &[&out], Container::Same)).unwrap();
+    let first = run(Filter::new(Rules::DEFAULT), &options(&games, &out, Container::Same)).unwrap();
     assert_eq!((first.done.kept, tree(&out)), (6, tree(&games)));
     fs::copy(games.join("training.2.gz"), games.join("training.1.gz")).unwrap();
     fs::write(games.join("training.3.gz"), b"\x1f\x8b broken").unwrap();
     generate(&games, 1, 7, None);
-    let second = run(Filter::new(Rules::DEFAULT), &options(&games, &[&out], Container::Same)).unwrap();
+    let second = run(Filter::new(Rules::DEFAULT), &options(&games, &out, Container::Same)).unwrap();
     assert_eq!((second.resumed, second.done.kept), (4, 6));
     assert_eq!(second.done.damaged.values().sum::<u64>(), 1);
     assert!(second.faults[0].contains("training.3.gz"), "{:?}", second.faults);
@@ -163,11 +163,11 @@ fn containers_change_and_games_do_not() {
     generate(&games.join("a"), 7, 1, None);
     generate(&games.join("b"), 4, 1, Some(2));
     let keep = || Filter::new(Rules::DEFAULT);
-    run(keep(), &options(&games, &[&tars], Container::Tars(3))).unwrap();
+    run(keep(), &options(&games, &tars, Container::Tars(3))).unwrap();
     let names: Vec<String> = tree(&tars).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names[..3], ["a/games-000000.tar", "a/games-000001.tar", "a/games-000002.tar"]);
     assert_eq!(names.len(), 5);
-    run(keep(), &options(&tars, &[&loose], Container::Loose)).unwrap();
+    run(keep(), &options(&tars, &loose, Container::Loose)).unwrap();
     let back = tree(&loose);
     let originals = tree(&games.join("a"));
     assert_eq!(back.iter().filter(|(name, _)| name.starts_with("a/")).count(), 7);
@@ -182,10 +182,9 @@ fn a_split_deals_every_chunk_as_the_loader_does() {
     let [games, train, test] = ["games", "train", "test"].map(|name| folder.path().join(name));
     generate(&games, 40, 1, None);
     generate(&games, 40, 41, Some(40));
-    let done =
-        run(Split::new(vec![3, 1], By::Name, None).unwrap(), &options(&games, &[&train, &test], Container::Same))
-            .unwrap()
-            .done;
+    let sides = ["train", "test"].map(str::to_owned).to_vec();
+    let options = RewriteOptions { sides, ..options(&games, folder.path(), Container::Same) };
+    let done = run(Split::new(vec![3, 1], By::Name, None).unwrap(), &options).unwrap().done;
     assert_eq!((done.chunks, done.kept, done.frames_in), (80, 80, 0));
     let side = gristmill_engine::stage::split::Side::new(&[3, 1], 1).unwrap();
     for (name, bytes) in tree(&games).into_iter().filter(|(name, _)| name.ends_with(".gz")) {
@@ -204,7 +203,7 @@ fn a_dry_run_tells_the_same_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (games, out) = (folder.path().join("games"), folder.path().join("out"));
     generate(&games, 10, 1, None);
-    let wet = options(&games, &[&out], Container::Same);
+    let wet = options(&games, &out, Container::Same);
     let dry = run(Thirds, &RewriteOptions { dry_run: true, ..wet.clone() }).unwrap().done;
     assert!(!out.exists());
     let done = run(Thirds, &wet).unwrap().done;
@@ -217,20 +216,20 @@ fn folders_that_cannot_be_used_are_refused() {
     let (games, full) = (folder.path().join("games"), folder.path().join("full"));
     generate(&games, 2, 1, None);
     generate(&full, 1, 1, None);
-    let refused = |outs: &[PathBuf]| {
-        let outs: Vec<&Path> = outs.iter().map(PathBuf::as_path).collect();
-        match run(Thirds, &options(&games, &outs, Container::Same)) {
+    let refused = |out: &Path, sides: &[&str]| {
+        let sides = sides.iter().map(|side| (*side).to_owned()).collect();
+        match run(Thirds, &RewriteOptions { sides, ..options(&games, out, Container::Same) }) {
             Err(Error::Config { message, .. }) => message,
             other => format!("{other:?}"),
         }
     };
-    assert!(refused(&[games.join("out")]).contains("would be read"));
-    assert!(refused(std::slice::from_ref(&games)).contains("would be read"));
-    assert!(refused(&[full]).contains("choose a new or empty folder"));
+    assert!(refused(&games.join("out"), &[]).contains("would be read"));
+    assert!(refused(&games, &[]).contains("would be read"));
+    assert!(refused(&full, &[]).contains("choose a new or empty folder"));
     let out = folder.path().join("out");
-    assert!(refused(&[out.clone(), out.clone()]).contains("given twice"));
-    run(Thirds, &options(&games, &[&out], Container::Same)).unwrap();
-    let other = run(Filter::new(Rules::ALL), &options(&games, &[&out], Container::Same)).unwrap_err();
+    assert!(refused(&out, &["a", "a"]).contains("given twice"));
+    run(Thirds, &options(&games, &out, Container::Same)).unwrap();
+    let other = run(Filter::new(Rules::ALL), &options(&games, &out, Container::Same)).unwrap_err();
     assert!(other.to_string().contains("another command"), "{other}");
 }
 
@@ -240,12 +239,12 @@ fn one_file_is_a_source_too_and_a_stranger_is_not() {
     let games = folder.path().join("games");
     generate(&games, 2, 1, None);
     let out = folder.path().join("out");
-    run(Thirds, &options(&games.join("training.2.gz"), &[&out], Container::Same)).unwrap();
+    run(Thirds, &options(&games.join("training.2.gz"), &out, Container::Same)).unwrap();
     assert!(tree(&out).len() <= 1);
     fs::write(folder.path().join("notes.txt"), "nothing").unwrap();
     let out = folder.path().join("other");
-    assert!(run(Thirds, &options(&folder.path().join("notes.txt"), &[&out], Container::Same)).is_err());
-    assert!(run(Thirds, &options(&folder.path().join("gone"), &[&out], Container::Same)).is_err());
+    assert!(run(Thirds, &options(&folder.path().join("notes.txt"), &out, Container::Same)).is_err());
+    assert!(run(Thirds, &options(&folder.path().join("gone"), &out, Container::Same)).is_err());
 }
 
 /// Breaks off at the first chunk.
@@ -266,7 +265,7 @@ fn a_panic_is_an_error_and_leaves_nothing_half_done() {
     let folder = tempfile::tempdir().unwrap();
     let (games, out) = (folder.path().join("games"), folder.path().join("out"));
     generate(&games, 5, 1, None);
-    let e = run(Broken, &options(&games, &[&out], Container::Same)).unwrap_err();
+    let e = run(Broken, &options(&games, &out, Container::Same)).unwrap_err();
     assert!(e.to_string().contains("on purpose"), "{e}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "the ledger alone");
 }
@@ -290,9 +289,9 @@ fn what_is_no_fault_of_a_game_ends_the_run_with_its_place() {
     let [games, out, other] = ["games", "out", "other"].map(|name| folder.path().join(name));
     generate(&games, 12, 1, Some(12));
     let passes = || Passes::new("fussy".into(), vec![Arc::new(Fussy)]);
-    let done = run(passes(), &options(&games, &[&out], Container::Same)).unwrap().done;
+    let done = run(passes(), &options(&games, &out, Container::Same)).unwrap().done;
     assert!(done.dropped["third"] > 0);
-    match run(passes().ending_on(&["third"]), &options(&games, &[&other], Container::Same)) {
+    match run(passes().ending_on(&["third"]), &options(&games, &other, Container::Same)) {
         Err(Error::Format(e)) => assert!(e.place().member.is_some() && e.detail().contains("not today"), "{e}"),
         ended => panic!("{ended:?}"),
     }
@@ -311,7 +310,7 @@ fn plain_records_that_change_stay_plain() {
     tar.append("plain", chunk.records()).unwrap();
     fs::remove_file(games.join("training.1.gz")).unwrap();
     fs::write(games.join("a.tar"), tar.finish().unwrap()).unwrap();
-    let done = run(Recast::new(Some(Version::V7)), &options(&games, &[&out], Container::Same)).unwrap().done;
+    let done = run(Recast::new(Some(Version::V7)), &options(&games, &out, Container::Same)).unwrap().done;
     assert_eq!((done.changed, done.bytes_in), (1, 12 * size));
     let wide = open(out.join("a.tar")).unwrap();
     assert_eq!((wide.len(), wide.member(0)), (1, Some("plain")));

@@ -64,7 +64,7 @@ impl Writer {
         let root = if is_folder(path).unwrap_or(true) { Some(path.as_path()) } else { path.parent() };
         Writer {
             line,
-            outs: options.outs.clone(),
+            outs: options.outs(),
             root: root.unwrap_or(path).to_owned(),
             dry_run: options.dry_run,
             ahead: (threads * AHEAD) as u64 + 1,

@@ -55,8 +55,8 @@ fn rescorer(dist_temp: f32) -> Arc<dyn Rewrite> {
 }
 
 fn options(path: &Path, out: &Path, container: Container) -> RewriteOptions {
-    let outs = vec![out.to_owned()];
-    RewriteOptions { path: path.to_owned(), outs, container, threads: Some(2), dry_run: false, share: None }
+    let (path, out) = (path.to_owned(), out.to_owned());
+    RewriteOptions { path, out, sides: Vec::new(), container, threads: Some(2), dry_run: false, share: None }
 }
 
 fn run(what: &Arc<dyn Rewrite>, options: &RewriteOptions) -> gristmill_engine::Result<Rewritten> {
@@ -214,7 +214,7 @@ fn a_stopped_share_leaves_nothing_and_a_failed_one_says_why() {
     // What loses values ends the job.
     fs::remove_dir_all(root.path().join("out.shares")).unwrap();
     let seven = root.path().join("seven");
-    run(&rescorer(1.5), &RewriteOptions { outs: vec![seven.clone()], ..options.clone() }).unwrap();
+    run(&rescorer(1.5), &RewriteOptions { out: seven.clone(), ..options.clone() }).unwrap();
     let mut recast = Recast::new(Some(Version::V6));
     recast.theta = 0.5;
     let (narrow, options): (Arc<dyn Rewrite>, _) = (Arc::new(recast), RewriteOptions { path: seven, ..options });

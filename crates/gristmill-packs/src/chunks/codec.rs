@@ -112,11 +112,11 @@ pub trait Codec: Debug + Send + Sync {
     /// Errors: those of a game that cannot be read.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>>;
 
-    /// Who all games of a pack are, in order; none where its database does not say it.
+    /// Who games of a pack are, in order; none where its database does not say it.
     ///
     /// Errors: `Format` for the database.
-    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>> {
-        let _ = games;
+    fn known(&self, database: &Games, games: Range<u64>) -> gristmill_runtime::Result<Option<Vec<Content>>> {
+        let _ = (database, games);
         Ok(None)
     }
 

@@ -174,14 +174,14 @@ impl Games {
         })
     }
 
-    /// Who all games are, by ascending id; none where the table does not say it.
+    /// Who the games of these ids are, in order; none where the table does not say it.
     ///
     /// Errors: as [`Games::each`].
-    pub fn identities(&self) -> Result<Option<Vec<Content>>> {
+    pub fn identities(&self, ids: Range<u64>) -> Result<Option<Vec<Content>>> {
         let refuse = |e| refusal(&self.0.path, &e);
-        let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games ORDER BY id";
+        let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games WHERE id >= ?1 AND id < ?2 ORDER BY id";
         let Ok(mut statement) = self.0.db.prepare(sql) else { return Ok(None) };
-        let found = statement.query_map([], |row| {
+        let found = statement.query_map([ids.start.cast_signed(), ids.end.cast_signed()], |row| {
             Ok(Content {
                 game: row.get::<_, i64>(0)?.cast_unsigned(),
                 key: u128::from_be_bytes(row.get(1)?),

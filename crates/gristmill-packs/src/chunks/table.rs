@@ -35,6 +35,10 @@ impl PackTable for ChunkPack {
         (0..self.games()).collect()
     }
 
+    fn game_count(&self) -> usize {
+        self.games() as usize
+    }
+
     fn stretches(&self, game: u64) -> Vec<(u64, u64)> {
         self.frames(game).map(|(first, count)| (first, first + count)).into_iter().collect()
     }
@@ -93,8 +97,8 @@ impl PackTable for ChunkPack {
         self.codec().contents(self, from as u64..to as u64)
     }
 
-    fn known(&self) -> gristmill_runtime::Result<Option<Vec<Content>>> {
-        self.codec().known(&self.database()?)
+    fn known(&self, from: usize, to: usize) -> gristmill_runtime::Result<Option<Vec<Content>>> {
+        self.codec().known(&self.database()?, from as u64..to as u64)
     }
 
     fn sources(&self) -> gristmill_runtime::Result<HashMap<u64, String>> {

@@ -119,8 +119,8 @@ impl Codec for Chess {
         games.map(content).collect()
     }
 
-    fn known(&self, games: &Games) -> Result<Option<Vec<Content>>> {
-        games.identities()
+    fn known(&self, database: &Games, games: Range<u64>) -> Result<Option<Vec<Content>>> {
+        database.identities(games)
     }
 
     fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {

@@ -101,9 +101,9 @@ impl Codec for Demo {
     }
 
     /// What has no symmetries is known by its records alone.
-    fn known(&self, games: &Games) -> Result<Option<Vec<Content>>> {
+    fn known(&self, database: &Games, games: Range<u64>) -> Result<Option<Vec<Content>>> {
         let mut all = Vec::new();
-        games.each(&mut |game| {
+        database.of(games, &mut |game| {
             all.push(Content { game: game.id, key: game.content, image: 0, records: game.content });
             Ok(())
         })?;

@@ -98,8 +98,8 @@ impl Codec for Records {
     }
 
     /// Packing has found out who games are.
-    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>> {
-        games.identities()
+    fn known(&self, database: &Games, games: Range<u64>) -> gristmill_runtime::Result<Option<Vec<Content>>> {
+        database.identities(games)
     }
 
     fn packing(&self) -> Option<Packing> {

@@ -1,17 +1,21 @@
 //! A pack -> groups of games that are the same: to the byte, recorded otherwise, or images of each other; and a mark of all but
 //! the first of each. Removes nothing.
 
+mod part;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_engine::error::Result;
 use gristmill_engine::pack_table::{Content, PackTable};
+use gristmill_engine::runtime::intervals::Intervals;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
+pub(crate) use self::part::{JOB, commit};
+pub use self::part::{PartFound, share};
 use super::content::contents;
-use super::mark::{MarkOptions, Marked, Which, mark};
-use super::meter::Meter;
+use super::mark::{MarkOptions, Marked, Which, check, mark};
 
 /// What a game is to the first of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,10 +74,6 @@ pub struct Duplicates {
     /// The mark that was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<Marked>,
-    /// How long it took by the clock.
-    pub seconds: f64,
-    /// How long all threads worked.
-    pub cpu_seconds: f64,
 }
 
 /// Looks for games of `pack` that are the same, and marks all but the first of each group where `options` names a mark.
@@ -85,9 +85,18 @@ pub fn dedup(
     options: &MarkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Duplicates> {
-    let meter = Meter::default();
-    let before = meter.now();
-    let mut all = contents(pack, options.workers, &options.stop, progress)?;
+    if !options.name.is_empty() {
+        check(pack, options)?;
+    }
+    let (mut found, rows) = grouped(pack, contents(pack, options.workers, &options.stop, progress)?)?;
+    if !options.name.is_empty() {
+        found.mark = Some(mark(pack, &Which::Duplicates(rows), options, &mut |_, _| {})?);
+    }
+    Ok(found)
+}
+
+/// Groups of games that are the same, and the frames of all but the first of each.
+fn grouped(pack: &Arc<dyn PackTable>, mut all: Vec<Content>) -> Result<(Duplicates, Intervals)> {
     // Games without a frame are not each other.
     all.retain(|content| content.records != xxh3_128(&[]));
     let mut groups: HashMap<u128, Vec<&Content>> = HashMap::with_capacity(all.len());
@@ -104,23 +113,18 @@ pub fn dedup(
     let mut again: Vec<u64> = again.map(|game| game.id).collect();
     again.sort_unstable();
     let rows = pack.frames_of(&again)?;
-    let frames = rows.len();
-    let marking = (!options.name.is_empty()).then(|| mark(pack, &Which::Duplicates(rows), options, &mut |_, _| {}));
-    let mark = marking.transpose()?;
-    let now = meter.now();
-    Ok(Duplicates {
+    let found = Duplicates {
         pack: pack.folder().display().to_string(),
         games: all.len() as u64,
         different,
         exact,
         same,
         mirrored,
-        frames,
+        frames: rows.len(),
         groups,
-        mark,
-        seconds: now.wall - before.wall,
-        cpu_seconds: now.cpu - before.cpu,
-    })
+        mark: None,
+    };
+    Ok((found, rows))
 }
 
 fn group(games: &[&Content], sources: &HashMap<u64, String>) -> Group {
