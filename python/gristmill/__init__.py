@@ -201,6 +201,7 @@ __all__ = [
     "resume",
     "safe_pickle",
     "shares",
+    "split",
     "stats",
     "symmetric",
     "value_rows",

@@ -4,12 +4,13 @@
 
     gristmill.ray.pack("games", "pack", shares=400)
     gristmill.ray.rescore("games", "rescored", syzygy="tables")
+    gristmill.ray.mark("pack", "late", "plies_left < 20")
 
-Each makes what `gristmill.pack` and the like make, byte for byte, by a task for each share of the files. The same call
-makes the shares that are missing, and no other, after Ctrl-C, after a failure, and after this process was killed. Ray
-makes those again whose machine was lost. Games do not pass through it: each task reads its files and writes its share
-itself. `input`, the folder of `output`, and whatever else is read lie where every machine reaches them by the same
-path, or by the same URL in a bucket.
+Each makes what `gristmill.pack` and the like make, byte for byte, by a task for each share of the files, or of a pack.
+The same call makes the shares that are missing, and no other, after Ctrl-C, after a failure, and after this process was
+killed. Ray makes those again whose machine was lost. Games do not pass through it: each task reads its files and writes
+its share itself. `input`, the folder of `output`, and whatever else is read lie where every machine reaches them by the
+same path, or by the same URL in a bucket.
 
 All take, beside the options of their job:
 
@@ -31,7 +32,7 @@ without Ray; `KeyboardInterrupt` at Ctrl-C: the shares that are done stay.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from gristmill.config import Path, PositionSamplingConfig
@@ -40,8 +41,9 @@ from gristmill.jobs.converting import ConvertedGames
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
 from gristmill.options.arguments import named
+from gristmill.packs.packed import Duplicates
 
-__all__ = ["OnRay", "convert", "filter", "pack", "rescore", "stats", "verify"]
+__all__ = ["OnRay", "convert", "dedup", "filter", "mark", "pack", "rescore", "split", "stats", "verify"]
 
 
 @named
@@ -187,6 +189,32 @@ def convert(
 
 
 @named
+def split(
+    input: Path,  # noqa: A002
+    output: Path,
+    into: Mapping[str, int],
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    by: Literal["name", "file", "content"] = "name",
+    folds: int | None = None,
+    fold: int | None = None,
+    threads: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[ConvertedGames]:
+    """Writes the games of chess that `gristmill.split` writes; see this module for what all jobs take and raise.
+
+    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.split`. Demonstrations have
+    no shares: those of a side are one file.
+    """
+    options = {"into": dict(into), "by": by, "folds": folds, "fold": fold}
+    cluster = Cluster(shares, num_cpus, address, threads)
+    return by_shares("split", (input, output), options, cluster, dry_run, progress)
+
+
+@named
 def verify(
     input: Path,  # noqa: A002
     output: Path,
@@ -247,3 +275,66 @@ def stats(
     cluster = Cluster(shares, num_cpus, address, workers)
     options = {"q_weight": q_weight, "pol_scale": pol_scale}
     return by_shares("stats", (input, output), options, cluster, dry_run, progress)
+
+
+@named
+def dedup(
+    input: Path,  # noqa: A002
+    output: Path,
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    mark: str | None = None,
+    workers: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[Duplicates]:
+    """Finds the games of a pack that `duplicates` of it finds; see this module for what all jobs take and raise.
+
+    Args:
+        input: a pack.
+        output: file of the report, the line that `gristmill dedup --json` prints; the shares lie beside it meanwhile.
+        shares: how many.
+        num_cpus: processors of each task.
+        address: of the cluster.
+        mark: mark the frames of all but the first game of each group under this name, in the pack.
+        workers: threads of each task.
+        dry_run: see what would be made only.
+        progress: called with the shares that are done, and all.
+    """
+    cluster = Cluster(shares, num_cpus, address, workers)
+    return by_shares("dedup", (input, output), {"mark": mark}, cluster, dry_run, progress)
+
+
+@named
+def mark(
+    input: Path,  # noqa: A002
+    name: str,
+    rule: str,
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    workers: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[dict[str, Any]]:
+    """Marks the frames of a pack that `mark` of it marks; see this module for what all jobs take and raise.
+
+    Args:
+        input: a pack, in which the mark is made; the shares lie beside it meanwhile.
+        name: of the mark.
+        rule: a condition in SQL over every frame, as for `mark` of a pack.
+        shares: how many.
+        num_cpus: processors of each task.
+        address: of the cluster.
+        workers: threads of each task.
+        dry_run: see what would be made only.
+        progress: called with the shares that are done, and all.
+
+    Returns:
+        what `gristmill mark --json` prints, as its result.
+    """
+    cluster = Cluster(shares, num_cpus, address, workers)
+    return by_shares("mark", (input, input), {"name": name, "rule": rule}, cluster, dry_run, progress)

@@ -20,7 +20,7 @@ use crate::error::Fault;
 use crate::packing::watched;
 
 /// A share of a report: its number, the report, and whether this is a dry run.
-type OfReport = (String, PathBuf, bool);
+pub(crate) type OfReport = (String, PathBuf, bool);
 
 /// How files are verified.
 #[derive(Deserialize)]
@@ -90,7 +90,7 @@ pub(crate) fn examine(
 /// A share of a report as the jobs take it.
 ///
 /// Errors: `Config` in `share`.
-fn sharing((share, output, dry_run): OfReport) -> gristmill_engine::Result<Sharing> {
+pub(crate) fn sharing((share, output, dry_run): OfReport) -> gristmill_engine::Result<Sharing> {
     Ok(Sharing { output, share: share.parse()?, dry_run })
 }
 

@@ -10,7 +10,7 @@ use gristmill_engine::runtime::intervals::Intervals;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::selection::sides::Keys;
 use gristmill_jobs::content::split_keys;
-use gristmill_jobs::dedup::dedup;
+use gristmill_jobs::dedup;
 use gristmill_jobs::mark::{self, MarkOptions, Marked, Which};
 use gristmill_jobs::shares::Share;
 use pyo3::exceptions::PyValueError;
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::array::Contiguous;
 use crate::error::Fault;
+use crate::looking::{OfReport, sharing};
 use crate::packing::watched;
 
 /// What to mark: `rule` over all frames, else the rows of a selection where `mask` (a byte each) is not 0, else what was added
@@ -78,16 +79,34 @@ pub(crate) fn listed(py: Python<'_>, pack: &Arc<dyn PackTable>) -> Result<String
     json(&py.detach(|| marks::list(&**pack))?)
 }
 
-/// Games that are the same; marked where a name is given.
-pub(crate) fn duplicates(
-    py: Python<'_>,
-    pack: &Arc<dyn PackTable>,
-    name: Option<String>,
+/// Which games are the same: their mark, where it has a name, and how they are found.
+#[derive(FromPyObject)]
+pub(crate) struct Finding {
+    #[pyo3(item)]
+    mark: Option<String>,
+    #[pyo3(item)]
     replace: bool,
-) -> Result<String, Fault> {
-    let mut options = MarkOptions::new(name.unwrap_or_default());
-    options.replace = replace;
-    watched(py, &options.stop, |look| dedup(pack, &options, &mut |_, _| look()))
+    #[pyo3(item)]
+    workers: Option<usize>,
+    /// A share of the games.
+    #[pyo3(item)]
+    share: Option<OfReport>,
+}
+
+impl Finding {
+    /// Finds games that are the same, or the keys of a share. What came of it, in JSON.
+    pub(crate) fn done(self, py: Python<'_>, pack: &Arc<dyn PackTable>) -> Result<String, Fault> {
+        let mut options = MarkOptions::new(self.mark.unwrap_or_default());
+        options.replace = self.replace;
+        options.workers = self.workers.unwrap_or(options.workers);
+        match self.share {
+            Some(share) => {
+                let sharing = sharing(share)?;
+                watched(py, &options.stop, |look| dedup::share(pack, &options, &sharing, &mut |_, _| look()))
+            }
+            None => watched(py, &options.stop, |look| dedup::dedup(pack, &options, &mut |_, _| look())),
+        }
+    }
 }
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, Fault> {

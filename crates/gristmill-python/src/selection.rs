@@ -29,7 +29,7 @@ use crate::demos::{Extras, given};
 use crate::encoding::{RowEncoding, numbers};
 use crate::error::Fault;
 use crate::layout::Layout;
-use crate::marking::{self, Marking};
+use crate::marking::{self, Finding, Marking};
 
 /// Some frames of a pack.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -393,9 +393,9 @@ impl Selection {
         Ok(gristmill_engine::marks::remove(&**self.0.pack(), name)?)
     }
 
-    /// Games that are the same, in JSON; marked where a name is given.
-    fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
-        marking::duplicates(py, self.0.pack(), name, replace)
+    /// Games that are the same, in JSON; marked where a name is given. Or a share of the search.
+    fn duplicates(&self, py: Python<'_>, finding: Finding) -> Result<String, Fault> {
+        finding.done(py, self.0.pack())
     }
 
     /// How the pack came to be, in JSON: a list of jobs, empty where nothing tells.

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 from gristmill import ray
 from gristmill.command.options import Told, Verbs, shared, whole
@@ -19,6 +19,10 @@ from gristmill.errors import ConfigError
 from gristmill.jobs.converting import ConvertedGames
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
+from gristmill.packs.packed import Duplicates
+
+#: What jobs make.
+_Result: TypeAlias = Packed | ConvertedGames | Verification | Duplicates | dict[str, Any]
 
 _EXAMPLES = """\
 examples:
@@ -41,12 +45,33 @@ def add_to(verbs: Verbs) -> None:
     _filter(_job(jobs, "filter", "Keep the chess games that break no rule", ("games good", "/net/games /net/good")))
     words = ("games v7 --version 7", "/net/games /net/tars --container tar")
     _convert(_job(jobs, "convert", "Convert chess games, file by file", words))
+    words = ("games parts --into train:9,test:1", "/net/games /net/parts --into train:9,test:1")
+    _split(_job(jobs, "split", "Split chess games into folders", words))
     words = ("games report.json", "/net/pack /net/report.json")
     _verify(_job(jobs, "verify", "Check every frame of games or a pack, into a report,", words))
     _stats(_job(jobs, "stats", "Count what games or a pack hold, into a report,", words))
+    words = ("pack report.json --mark again", "/net/pack /net/report.json")
+    _dedup(_job(jobs, "dedup", "Find games of a pack that are the same, into a report,", words, source=_PACK))
+    words = ("pack late --rule 'plies_left < 20'", "/net/pack late --rule 'plies_left < 20'")
+    to = ("NAME", "name of the mark, which is made in the pack")
+    _mark(_job(jobs, "mark", "Mark frames of a pack that a rule accepts", words, source=_PACK, to=to))
 
 
-def _job(jobs: Verbs, name: str, does: str, examples: tuple[str, str]) -> Any:
+#: The inputs and outputs of jobs in their help: what they are called, and what they are.
+_GAMES = ("IN", "folder of games of one kind, at any depth")
+_PACK = ("PACK", "folder of the pack")
+_OUT = ("OUT", "folder or file to write, on a disk of all machines and not within IN")
+
+
+def _job(
+    jobs: Verbs,
+    name: str,
+    does: str,
+    examples: tuple[str, str],
+    *,
+    source: tuple[str, str] = _GAMES,
+    to: tuple[str, str] = _OUT,
+) -> Any:
     """A subcommand with what all of them have."""
     about = f"{does} by tasks of a Ray cluster, one for each share; the same words make what is missing, and commit."
     job = jobs.add_parser(
@@ -57,8 +82,8 @@ def _job(jobs: Verbs, name: str, does: str, examples: tuple[str, str]) -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    job.add_argument("source", metavar="IN", help="folder of games of one kind, at any depth")
-    job.add_argument("out", metavar="OUT", help="folder to write, on a disk of all machines and not within IN")
+    job.add_argument("source", metavar=source[0], help=source[1])
+    job.add_argument("out", metavar=to[0], help=to[1])
     says = "shares of IN, even in bytes [default: those that were begun, else one for each 64 MiB]"
     job.add_argument("--shares", metavar="N", type=whole(1, 1_000_000), help=says)
     says = "processors that Ray reserves for each share: a whole number, or less than 1 [default: 1]"
@@ -132,6 +157,17 @@ def _convert(job: Any) -> None:
     job.set_defaults(run=_run, make=ray.convert, own=names)
 
 
+def _split(job: Any) -> None:
+    says = "folders below OUT and their weights, with commas"
+    job.add_argument("--into", metavar="NAME:W", type=_sides, required=True, help=says)
+    says = "what decides where a game goes: its name, the file that it lies in, or its content [default: name]"
+    job.add_argument("--by", choices=("name", "file", "content"), default="name", help=says)
+    says = "deal what the first two folders have together to K folds: the second gets one, the first all others"
+    job.add_argument("--folds", metavar="K", type=whole(2), help=says)
+    job.add_argument("--fold", metavar="I", type=whole(0), help="which fold, from 0")
+    job.set_defaults(run=_run, make=ray.split, own=("into", "by", "folds", "fold"))
+
+
 def _verify(job: Any) -> None:
     job.add_argument(
         "--max-faults", metavar="N", type=whole(0), default=100, help="faults that are listed [default: 100]"
@@ -145,6 +181,27 @@ def _stats(job: Any) -> None:
     says = "scale of the difference of policies in it [default: 3.5]"
     job.add_argument("--pol-scale", metavar="X", type=float, default=3.5, help=says)
     job.set_defaults(run=_run, make=ray.stats, threaded="workers", own=("q_weight", "pol_scale"))
+
+
+def _dedup(job: Any) -> None:
+    job.add_argument("--mark", metavar="NAME", help="mark the frames of all but the first of each group, in the pack")
+    job.set_defaults(run=_run, make=ray.dedup, threaded="workers", own=("mark",))
+
+
+def _mark(job: Any) -> None:
+    says = "condition in SQL over the fields of records, and `game.` with the columns of table `games`"
+    job.add_argument("--rule", metavar="SQL", required=True, help=says)
+    job.set_defaults(run=_run, make=ray.mark, threaded="workers", own=("rule",))
+
+
+def _sides(text: str) -> dict[str, int]:
+    """Folders and their weights, as `gristmill split` reads them."""
+    sides = [part.rpartition(":") for part in text.split(",")]
+    if any(not name or not weight.isdecimal() for name, _, weight in sides):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME:WEIGHT, such as train:9")
+    if len({name for name, _, _ in sides}) < len(sides):
+        raise argparse.ArgumentTypeError(f"{text!r}: a folder is given twice")
+    return {name: int(weight) for name, _, weight in sides}
 
 
 def _words(text: str) -> list[str]:
@@ -165,7 +222,7 @@ def _run(args: argparse.Namespace) -> Told:
         if getattr(args, name):
             says = "does not reach the machines of the cluster; set variables of the environment there"
             raise ConfigError(f"--{name} {says}, such as AWS_ENDPOINT_URL", field=name)
-    make: Callable[..., ray.OnRay[Packed | ConvertedGames | Verification | dict[str, Any]]] = args.make
+    make: Callable[..., ray.OnRay[_Result]] = args.make
     own = {name: getattr(args, name) for name in args.own}
     own[getattr(args, "threaded", "threads")] = args.threads
     # Ray says on stdout which machines it lost.
@@ -189,12 +246,15 @@ def _run(args: argparse.Namespace) -> Told:
     return asdict(done), "\n".join(lines)
 
 
-def _said(
-    args: argparse.Namespace, result: Packed | ConvertedGames | Verification | dict[str, Any]
-) -> tuple[list[str], str]:
+def _said(args: argparse.Namespace, result: _Result) -> tuple[list[str], str]:
     """Lines about games that the output lacks, and a phrase for its contents; sets the exit code of one process."""
     if isinstance(result, Packed):
         return left_out(args, result), f"{result.runs} games of {result.rows} rows"
+    if isinstance(result, Duplicates):
+        again = result.exact + result.same + result.mirrored
+        return [], f"groups of {again} games that are there again, {result.different} games are different"
+    if isinstance(result, dict) and "marked" in result:
+        return [], f"mark `{result['name']}` of {result['marked']} of {result['frames']} frames"
     if isinstance(result, dict):
         return [], f"counts of {result['frames']} frames"
     if isinstance(result, Verification):

@@ -22,8 +22,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from gristmill.config import Path
 from gristmill.errors import ConfigError, GristmillError, SharesError
 from gristmill.jobs import converting, looking, packing, rewriting, sharing
-from gristmill.jobs.part import Share
+from gristmill.jobs.part import OneOf, Share
 from gristmill.options.optional import optional
+from gristmill.packs.packed import DuplicatesShare, MarkShare
+from gristmill.packs.selection import Selection
+from gristmill.packs.source import open as open_pack
 
 _log = logging.getLogger("gristmill")
 
@@ -62,6 +65,28 @@ def _report(of: Callable[..., _WithShare]) -> Callable[..., _WithShare]:
     return lambda source, output, **options: of(source, output=output, **options)
 
 
+def _pack(place: str) -> Selection:
+    """The pack in a folder.
+
+    Raises:
+        ConfigError: what lies there is no pack.
+    """
+    pack = open_pack(place)
+    if not isinstance(pack, Selection):
+        raise ConfigError(f"{place}: expected a pack, which `gristmill pack` makes", field="input")
+    return pack
+
+
+def _dedup(source: str, output: str, **options: Any) -> DuplicatesShare:
+    """A share of the search for games of a pack that are the same."""
+    return _pack(source).duplicates(output=output, **options)
+
+
+def _mark(source: str, _: str, *, name: str, rule: str, workers: int | None, share: OneOf, dry_run: bool) -> MarkShare:
+    """A share of a mark of a pack, in which it is made."""
+    return _pack(source).mark(name, rule, workers=workers, share=share, dry_run=dry_run)
+
+
 #: The jobs that can be made by shares: the function of each, which takes `share=` and `dry_run=`.
 JOBS: dict[str, Callable[..., _WithShare]] = {
     "pack": packing.pack,
@@ -70,11 +95,14 @@ JOBS: dict[str, Callable[..., _WithShare]] = {
     "rescore": rewriting.rescore,
     "filter": rewriting.filter,
     "convert": converting.convert,
+    "split": rewriting.split,
+    "dedup": _dedup,
+    "mark": _mark,
 }
 
 
 #: What jobs call their option of threads, where it is not `threads`.
-_THREADS = dict.fromkeys(("pack", "verify", "stats"), "workers")
+_THREADS = dict.fromkeys(("pack", "verify", "stats", "dedup", "mark"), "workers")
 
 
 @dataclass(frozen=True)

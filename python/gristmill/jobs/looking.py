@@ -10,7 +10,6 @@ from typing import Any, overload
 
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
-from gristmill.errors import ConfigError
 from gristmill.jobs import part
 from gristmill.options.arguments import named
 
@@ -98,7 +97,7 @@ def verify(
         OSError: a share that cannot be written.
         TypeError: no path.
     """
-    of_share = _share(share, output, dry_run)
+    of_share = part.of_report(share, output, dry_run)
     options = to_json({"max_faults": max_faults, "workers": workers, "share": of_share})
     found = json.loads(_gristmill.verify_paths(_texts(paths), against, options))
     return Verification(**found) if of_share is None else _reported(found)
@@ -146,25 +145,10 @@ def stats(
         OSError: a share that cannot be written.
         TypeError: no path.
     """
-    of_share = _share(share, output, dry_run)
+    of_share = part.of_report(share, output, dry_run)
     options = to_json({"q_weight": q_weight, "pol_scale": pol_scale, "workers": workers, "share": of_share})
     found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), options))
     return found if of_share is None else _reported(found)
-
-
-def _share(share: part.OneOf | None, output: Path | None, dry_run: bool) -> tuple[str, str, bool] | None:
-    """A share of a report as the engine reads it; none without one.
-
-    Raises:
-        ConfigError: options of a share without one, or a share without its report.
-    """
-    if share is None and (output is not None or dry_run):
-        raise ConfigError("it goes with share, for one share of a report", field="output" if output else "dry_run")
-    if share is None:
-        return None
-    if output is None:
-        raise ConfigError("a share is made beside its report: name the file of that as output", field="share")
-    return part.words(share), os.fspath(output), dry_run
 
 
 def _reported(found: dict[str, Any]) -> ReportShare:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gristmill.config import Path
 from gristmill.errors import ConfigError
 
 #: Which share of how many, counted from 1: `"17/400"` or `(17, 400)`.
@@ -37,3 +39,18 @@ def words(share: OneOf) -> str:
         text = f"{share!r}: expected a share and how many there are, such as (17, 400)"
         raise ConfigError(text, field="share") from None
     return f"{number}/{of}"
+
+
+def of_report(share: OneOf | None, output: Path | None, dry_run: bool) -> tuple[str, str, bool] | None:
+    """A share of a report as the engine reads it; none without one.
+
+    Raises:
+        ConfigError: options of a share without one, or a share without its report.
+    """
+    if share is None and (output is not None or dry_run):
+        raise ConfigError("it goes with share, for one share of a report", field="output" if output else "dry_run")
+    if share is None:
+        return None
+    if output is None:
+        raise ConfigError("a share is made beside its report: name the file of that as output", field="share")
+    return words(share), os.fspath(output), dry_run

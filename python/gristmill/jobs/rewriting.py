@@ -136,7 +136,7 @@ def split(
         into: names of the folders, new or empty, and the weight of each: `{"train": 9, "test": 1}`.
         by: what decides where a game goes: the `name` that it had as a file, wherever it lies now; the `file` that it
             lies in and its number there; or its `content`: a game, its copies and its colour mirror go to one folder.
-        folds: deal what the first two folders have together to so many folds: the second gets one, the first the others.
+        folds: deal what the first two folders have together to folds: the second gets one, the first all others.
         fold: which fold, from 0.
         threads: one per core by default. They change no byte.
         share: as for `rescore`.

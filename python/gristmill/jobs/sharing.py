@@ -14,15 +14,18 @@ from gristmill.jobs.converting import ConvertedGames, done_with_games
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
+from gristmill.packs.packed import Duplicates, alike
 
 #: What the shares of each job become, by what the engine says of it.
-_MADE: dict[str, Callable[[str], Packed | ConvertedGames | Verification | dict[str, Any]]] = {
+_MADE: dict[str, Callable[[str], Packed | ConvertedGames | Verification | Duplicates | dict[str, Any]]] = {
     "pack": lambda text: done(json.loads(text)),
     "rescore": done_with_games,
     "filter": done_with_games,
     "convert": done_with_games,
     "verify": lambda text: Verification(**json.loads(text)),
     "stats": json.loads,
+    "split": done_with_games,
+    "dedup": lambda text: alike(json.loads(text)),
     "mark": json.loads,
 }
 

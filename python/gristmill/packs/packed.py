@@ -66,6 +66,17 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
+class DuplicatesShare:
+    """A share of a search for games that are the same: its folder, its number, and how many games it took."""
+
+    folder: str
+    share: Share
+    games: int
+    #: Whether nothing was written: then no game was read, either.
+    dry_run: bool
+
+
+@dataclass(frozen=True)
 class LineageStep:
     """A job in the lineage of a pack."""
 
@@ -78,6 +89,13 @@ class LineageStep:
     sources: dict[str, Any] | None = None
     #: The lineage of each thing that went into it.
     made_from: list[list[LineageStep]] = field(default_factory=list)
+
+
+def alike(found: dict[str, Any]) -> Duplicates:
+    """Games that are the same, as the engine says them."""
+    groups = [[Duplicate(**game) for game in group["games"]] for group in found["groups"]]
+    counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
+    return Duplicates(**counts, groups=groups)
 
 
 def which_frames(which: str | npt.ArrayLike) -> dict[str, Any]:

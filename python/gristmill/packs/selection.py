@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
@@ -12,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.errors import ConfigError, StateError
-from gristmill.jobs.part import OneOf, Share, words
+from gristmill.errors import StateError
 from gristmill.options.arguments import named
 from gristmill.packs.again import derive_again, remembered, select_again
 from gristmill.packs.arrow import Frames, GameFacts, Tabular
-from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, MarkShare, steps, which_frames
+from gristmill.packs.marking import Marking
+from gristmill.packs.packed import LineageStep, steps
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
 from gristmill.stores import absolute
@@ -88,7 +87,7 @@ class GamesOf(Tabular, Generic[_Side]):
         return f"{self._selection!r}.games"
 
 
-class Selection(Tabular):
+class Selection(Marking, Tabular):
     """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories.
 
     `pack[3]` is the record of one frame, `pack[10:20]` a selection of ten; `len` counts frames, iteration goes over
@@ -325,82 +324,6 @@ class Selection(Tabular):
         """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return steps(self._compiled.lineage())
 
-    @overload
-    def mark(
-        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
-    ) -> Mark: ...
-    @overload
-    def mark(
-        self, name: str, which: str, *, workers: int | None = None, share: OneOf, dry_run: bool = False
-    ) -> MarkShare: ...
-    def mark(
-        self,
-        name: str,
-        which: str | npt.ArrayLike,
-        *,
-        replace: bool = False,
-        workers: int | None = None,
-        share: OneOf | None = None,
-        dry_run: bool = False,
-    ) -> Mark | MarkShare:
-        """Marks frames of the pack, in a file beside the data, which is not changed.
-
-        Args:
-            name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every frame of the pack, whatever is selected here: the fields of its
-                records, what is made of them, and `game.` with the columns of its table of games. Of chess: `best_q`,
-                `plies_left`, ..., `ply`, `men`, `black_to_move`. Of 2048: `move_dir`, `branch_evs_0`, ...,
-                `max_exponent`, `empty_cells`, `tile_sum`, and `reward`, `return_raw`, `return_scaled` of values beside
-                the rows. Or a mask: a boolean for each frame of this selection.
-            replace: replace a mark of this name.
-            workers: threads that ask the rule; one per core by default.
-            share: of a rule that many machines apply, the share of the frames that it is applied to now, `"17/400"` or
-                `(17, 400)`, counted from 1. It is made beside the pack, once however often this is called;
-                `gristmill.commit` puts the mark of all into the pack.
-            dry_run: with `share`, see what the share would be only.
-
-        Raises:
-            ConfigError: SQLite does not understand it, or there is a mark of this name; a share of another plan than
-                those that are there, or of a mask.
-            FormatError: a frame that cannot be read; it says which.
-            TypeError: neither SQL nor a mask of booleans.
-            ValueError: a mask of another length.
-        """
-        if share is None and dry_run:
-            raise ConfigError("it goes with share, for one share of a mark", field="dry_run")
-        of_share = None if share is None else words(share)
-        marking = {"name": name, "replace": replace, "workers": workers, "share": of_share, "dry_run": dry_run}
-        if of_share is None:
-            return self._marked_as(marking | which_frames(which))
-        made = json.loads(self._compiled.mark(marking | which_frames(which)))
-        return MarkShare(**{**made, "share": Share(**made["share"])})
-
-    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
-        """Extends a mark by the frames that were added to the pack since it was made.
-
-        Raises:
-            ConfigError: it is no mark of a rule.
-            FormatError: there is none of this name, or it is of another pack.
-        """
-        marking = {"name": name, "replace": False, "workers": workers, "rule": None, "mask": None}
-        return self._marked_as(marking | {"share": None, "dry_run": False})
-
-    def _marked_as(self, marking: dict[str, Any]) -> Mark:
-        self._compiled.mark(marking)
-        return next(mark for mark in self.marks() if mark.name == marking["name"])
-
-    def remove_mark(self, name: str) -> None:
-        """Removes a mark.
-
-        Raises:
-            FormatError: there is none of this name.
-        """
-        self._compiled.remove_mark(name)
-
-    def marks(self) -> list[Mark]:
-        """The marks of the pack, by name; those too that are of other frames or cannot be read."""
-        return [Mark(**mark) for mark in json.loads(self._compiled.marks())]
-
     @remembered
     def marked(self, name: str) -> Self:
         """Those of the frames that a mark marks. All games remain, even without a frame.
@@ -418,23 +341,6 @@ class Selection(Tabular):
             FormatError: as `marked`.
         """
         return type(self)(self._compiled.without(name))
-
-    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
-        """Games of the pack that are the same: to the byte, recorded otherwise, or as images: with colours exchanged in
-        chess, turned and mirrored in 2048.
-
-        Args:
-            mark: mark the frames of all but the first of each group under this name, for `without`.
-            replace: replace a mark of this name.
-
-        Raises:
-            ConfigError: there is a mark of this name.
-            FormatError: a frame that cannot be read; it says which.
-        """
-        found = json.loads(self._compiled.duplicates(mark, replace))
-        groups = [[Duplicate(**game) for game in group["games"]] for group in found.pop("groups")]
-        counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
-        return Duplicates(**counts, groups=groups)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The folder of the pack and which games are selected: another process opens it and selects them again.

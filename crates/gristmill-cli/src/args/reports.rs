@@ -11,7 +11,7 @@ use super::shares::one_of;
 /// The share to make, and the report that it belongs to.
 #[derive(Debug, Args)]
 pub(crate) struct Reporting {
-    /// Make share N of OF, from 1 on, beside REPORT: for jobs on many machines, each of which reads some of the data. `gristmill
+    /// Make share N of OF, from 1 on, beside REPORT: for jobs on many machines, each of which takes some of the data. `gristmill
     /// commit REPORT` makes the report of all; `gristmill shares REPORT` lists them.
     #[arg(long, value_name = "N/OF", value_parser = one_of, requires = "output")]
     pub(crate) share: Option<Share>,

@@ -4,7 +4,7 @@ use gristmill_jobs::commit::{Committed, Made, commit};
 use gristmill_jobs::pack::Packed;
 use gristmill_jobs::shares::CommitOptions;
 
-use super::{page, rewrite, stats, verify};
+use super::{dedup, page, rewrite, stats, verify};
 use crate::args::page::Page;
 use crate::args::shares::Commit;
 use crate::failure::{Failure, Result};
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
         Made::Games(done) => rewrite::committed(args.json, &done),
         Made::Verification(found) => verify::told(args.json, &found),
         Made::Stats(found) => stats::told(&paths, &found, &page, args.json),
+        Made::Duplicates(found) => dedup::told(args.json, &found, false),
         Made::Mark(marked) => Ok(report::either(args.json, &marked, |marked| marking::marked(marked))?),
     }
 }

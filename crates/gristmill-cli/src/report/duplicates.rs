@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use gristmill_jobs::dedup::{Duplicates, Relation};
+use gristmill_jobs::dedup::{Duplicates, PartFound, Relation};
 
-use super::marking;
+use super::{marking, shares};
 
 /// The text of what was found, with the groups or without.
 pub(crate) fn text(found: &Duplicates, groups: bool) -> String {
@@ -31,4 +31,9 @@ pub(crate) fn text(found: &Duplicates, groups: bool) -> String {
         let _ = write!(out, "\n{}", marking::marked(mark));
     }
     out
+}
+
+/// The text of a share.
+pub(crate) fn shared(made: &PartFound) -> String {
+    shares::made(&made.share, made.dry_run, &format!("the keys of {} games", made.games), &made.folder)
 }
