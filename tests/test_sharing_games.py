@@ -151,7 +151,7 @@ def test_shares_of_another_job_are_refused_by_name(drop: Path, tmp_path: Path) -
     assert gm.shares(out).done == 1
     plan.unlink()
     gm.filter(drop, out, share=(2, 2))
-    with pytest.raises(gm.ConfigError, match=r"1/2 is missing; `gristmill shares .* lists them, `gristmill filter IN"):
+    with pytest.raises(gm.ConfigError, match=r"1/2 is missing; `gristmill shares .* lists them, `gristmill filter` with"):
         gm.commit(out)
 
 

@@ -147,8 +147,7 @@ impl Whole {
         }
         let (shown, job) = (self.output().display(), &self.plan.job);
         let text = format!("{} of {} shares are done; {}", all.done, all.plan.shares, said.join("; "));
-        let advice =
-            format!("`gristmill shares {shown}` lists them, `gristmill {job} IN {shown} --share N/OF` makes one");
+        let advice = format!("`gristmill shares {shown}` lists them, `gristmill {job}` with --share N/OF makes one");
         Error::config("output", format!("{shown}: {text}; {advice}"))
     }
 }

@@ -11,6 +11,7 @@ mod kinds;
 mod marking;
 mod merging;
 mod packing;
+mod repeating;
 mod reporting;
 #[path = "../../../gristmill-engine/tests/resumed/mod.rs"]
 mod resumed;

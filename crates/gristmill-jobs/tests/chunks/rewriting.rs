@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::Error;
 use gristmill_engine::config::ChunkRescorerConfig;
+use gristmill_engine::stage::split::Fold;
 use gristmill_format::chess::Version;
 use gristmill_format::chess::check::Rules;
 use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::commit::{Made, commit};
-use gristmill_jobs::rewrite::{Container, Filter, Recast, Rewrite, RewriteOptions, Rewritten, rescored, rewrite};
+use gristmill_jobs::rewrite::{
+    By, Container, Filter, Recast, Rewrite, RewriteOptions, Rewritten, Split, rescored, rewrite,
+};
 use gristmill_jobs::shares::{CommitOptions, Share, State, shares};
 
 use crate::sharing::all;
@@ -80,10 +83,11 @@ fn report(done: &Rewritten) -> serde_json::Value {
 }
 
 /// Writes in one go and by shares in another order, and compares every byte and the reports.
-fn same(what: &Arc<dyn Rewrite>, container: Container) -> Rewritten {
+fn same(what: &Arc<dyn Rewrite>, container: Container, sides: &[&str]) -> Rewritten {
     let (games, root) = (games(), tempfile::tempdir().unwrap());
     let (out, kept) = (root.path().join("out"), root.path().join("kept"));
-    let options = options(games.path(), &out, container);
+    let sides = sides.iter().map(|side| (*side).to_owned()).collect();
+    let options = RewriteOptions { sides, ..options(games.path(), &out, container) };
     let expected = run(what, &options).unwrap();
     // The ledger has the name of its folder: both get the same.
     fs::rename(&out, &kept).unwrap();
@@ -113,25 +117,85 @@ fn same(what: &Arc<dyn Rewrite>, container: Container) -> Rewritten {
 
 #[test]
 fn shares_of_a_filter_write_the_folder_of_one_process() {
-    let done = same(&filter(), Container::Same);
+    let done = same(&filter(), Container::Same, &[]);
     assert_eq!((done.files, done.skipped, done.done.kept), (14, 1, 19), "{done:?}");
     assert_eq!(done.done.damaged.values().sum::<u64>(), 1);
 }
 
 #[test]
 fn shares_of_a_rescorer_write_the_folder_of_one_process() {
-    let done = same(&rescorer(1.5), Container::Same);
+    let done = same(&rescorer(1.5), Container::Same, &[]);
     assert!(done.done.changed == 19 && done.done.files_out == 13, "{done:?}");
 }
 
 #[test]
 fn shares_of_a_conversion_write_the_folder_of_one_process() {
-    let done = same(&recast(Some(Version::V7)), Container::Same);
+    let done = same(&recast(Some(Version::V7)), Container::Same, &[]);
     assert!(done.done.changed == 19 && done.done.counts["frames_to_v7"] == 19 * 8, "{done:?}");
-    let loose = same(&recast(None), Container::Loose);
+    let loose = same(&recast(None), Container::Loose, &[]);
     assert!(loose.done.kept == 20 && loose.done.files_out > 20, "with the licences of tars: {loose:?}");
-    let tars = same(&recast(None), Container::Tars(4));
+    let tars = same(&recast(None), Container::Tars(4), &[]);
     assert_eq!((tars.files, tars.done.files_out), (14, 6), "{tars:?}");
+}
+
+fn split(weights: &[u64], by: By, fold: Option<Fold>) -> Arc<dyn Rewrite> {
+    Arc::new(Split::new(weights.to_vec(), by, fold).unwrap())
+}
+
+#[test]
+fn shares_of_a_split_write_the_folders_of_one_process() {
+    let by_name = same(&split(&[3, 1], By::Name, None), Container::Same, &["train", "test"]);
+    assert_eq!((by_name.done.kept, by_name.done.files_out > 14), (20, true), "tars are on both sides: {by_name:?}");
+    let by_content = same(&split(&[1, 1, 1], By::Content, None), Container::Same, &["a", "b", "c"]);
+    assert_eq!((by_content.done.kept, by_content.done.damaged.len()), (19, 1), "{by_content:?}");
+    let fold = Some(Fold { of: 3, number: 1 });
+    same(&split(&[9, 0, 1], By::File, fold), Container::Same, &["train", "val", "test"]);
+    // A side without a game is an empty folder, as by one process.
+    same(&split(&[1, 0], By::Name, None), Container::Same, &["all", "none"]);
+    let loose = same(&split(&[1, 1], By::Name, None), Container::Loose, &["a", "b"]);
+    assert!(loose.done.files_out > 20, "with the licences of tars: {loose:?}");
+}
+
+#[test]
+fn shares_of_a_split_go_by_its_sides_and_what_is_there_is_refused() {
+    let (games, root) = (games(), tempfile::tempdir().unwrap());
+    let out = root.path().join("out");
+    let sides = |names: [&str; 2]| RewriteOptions {
+        sides: names.map(str::to_owned).to_vec(),
+        ..options(games.path(), &out, Container::Same)
+    };
+    let train = sides(["train", "test"]);
+    share(&split(&[3, 1], By::Name, None), &train, 2, 2).unwrap();
+    for (what, options, says) in [
+        (split(&[3, 2], By::Name, None), &train, "split: [3,1] there, [3,2] now"),
+        (split(&[3, 1], By::File, None), &train, "by: \"name\" there, \"file\" now"),
+        (split(&[3, 1], By::Name, Some(Fold { of: 2, number: 0 })), &train, "fold: null there, [0,2] now"),
+        (split(&[3, 1], By::Name, None), &sides(["train", "val"]), "into: [\"train\",\"test\"] there"),
+        (filter(), &options(games.path(), &out, Container::Same), "the job: split there, filter now"),
+        (split(&[3, 1], By::Name, None), &sides(["a/b", "c"]), "is no name of a folder"),
+        (split(&[3, 1], By::Name, None), &sides(["a", "a"]), "given twice"),
+    ] {
+        for dry_run in [true, false] {
+            let refusal = share(&what, &RewriteOptions { dry_run, ..options.clone() }, 1, 2).unwrap_err().to_string();
+            assert!(refusal.contains(says), "{says}: {refusal}");
+        }
+    }
+    let early = committed(&out).unwrap_err().to_string();
+    assert!(early.contains("1/2 is missing") && early.contains("`gristmill split` with --share"), "{early}");
+    fs::create_dir_all(out.join("test")).unwrap();
+    fs::write(out.join("test/mine"), "").unwrap();
+    let full = share(&split(&[3, 1], By::Name, None), &train, 1, 2).unwrap_err().to_string();
+    assert!(full.contains("holds \"mine\" already"), "{full}");
+    fs::remove_dir_all(&out).unwrap();
+    fs::write(&out, "").unwrap();
+    let file = share(&split(&[3, 1], By::Name, None), &train, 1, 2).unwrap_err().to_string();
+    assert!(file.contains("expected a folder"), "{file}");
+    fs::remove_file(&out).unwrap();
+    share(&split(&[3, 1], By::Name, None), &train, 1, 2).unwrap();
+    assert_eq!(committed(&out).unwrap().folders, [out.join("train"), out.join("test")]);
+    assert!(committed(&out).unwrap_err().to_string().contains("committed already"));
+    let late = share(&split(&[3, 1], By::Name, None), &train, 1, 2).unwrap_err().to_string();
+    assert!(late.contains("its shares were committed"), "{late}");
 }
 
 #[test]
@@ -162,7 +226,7 @@ fn shares_go_by_one_plan_and_their_commit_says_what_is_missing() {
     assert!(all(root.path()) == bytes, "what was refused left nothing");
     let missing = committed(&out).unwrap_err().to_string();
     assert!(missing.contains("1 of 3 shares are done; 1/3 is missing; 3/3 is missing"), "{missing}");
-    assert!(missing.contains("`gristmill rescore IN "), "{missing}");
+    assert!(missing.contains("`gristmill rescore` with --share"), "{missing}");
     for number in [1, 3] {
         share(&rescorer(1.5), &options, number, 3).unwrap();
     }
@@ -192,11 +256,6 @@ fn an_output_that_can_have_no_shares_is_refused() {
     refused(games.path().join("a/out"), "lies within");
     run(&filter(), &options(games.path(), &out, Container::Same)).unwrap();
     refused(out, "a run wrote here already");
-    let two = RewriteOptions {
-        outs: vec![root.path().join("x"), root.path().join("y")],
-        ..options(games.path(), root.path(), Container::Same)
-    };
-    assert!(share(&filter(), &two, 1, 2).unwrap_err().to_string().contains("one folder"));
 }
 
 #[test]
@@ -230,13 +289,13 @@ fn a_share_that_was_changed_is_found_before_it_is_published() {
     let out = root.path().join("out");
     let options = options(games.path(), &out, Container::Same);
     let made = [1, 2].map(|number| share(&filter(), &options, number, 2).unwrap());
-    let files = made[1].folder.join("files");
+    let files = made[1].folders[0].join("files");
     let (name, bytes) =
         all(&files).into_iter().find(|(name, _)| name.extension().is_some_and(|end| end == "gz")).unwrap();
     fs::remove_file(files.join(&name)).unwrap();
     let refusal = committed(&out).unwrap_err().to_string();
     assert!(refusal.contains("has 0 files of 0 bytes") && refusal.contains("make it again"), "{refusal}");
-    assert!(made[0].folder.join("files").exists(), "the shares are all there");
+    assert!(made[0].folders[0].join("files").exists(), "the shares are all there");
     fs::write(files.join(&name), bytes).unwrap();
     committed(&out).unwrap();
     let ledger = out.join(".gristmill-rewrite.jsonl");
