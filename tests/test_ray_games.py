@@ -1,7 +1,6 @@
-"""Games that a Ray cluster rescores, filters or converts by shares: the folder of one process, and nothing is left."""
+"""Games that a Ray cluster writes again by shares: the folder of one process, and nothing is left."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from test_command import run, told
-from test_ray_pack import SHARES, at_rest, cluster, finished, wait_until  # noqa: F401  (a fixture)
+from test_ray_pack import cluster  # noqa: F401  (a fixture)
 from test_sharing_games import make, tree
 
 import gristmill as gm
@@ -19,6 +18,7 @@ JOBS: list[tuple[str, dict[str, Any]]] = [
     ("rescore", {"dist_temp": 1.5}),
     ("filter", {"rules": ["nan"]}),
     ("convert", {"to": "v7", "container": "tar", "games_per_tar": 4}),
+    ("split", {"into": {"train": 2, "test": 1}}),
 ]
 
 
@@ -56,30 +56,6 @@ def test_ray_writes_the_folder_of_one_process(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 
 
-def test_ray_rescores_only_missing_shares_after_its_driver_was_killed(
-    cluster: Any,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    games, out = tmp_path / "games", tmp_path / "out"
-    gm.generate("chess", games, games=300, seed=4)
-    _, files = whole("rescore", games, out)
-    words = ["ray", "rescore", games, out, "--address", cluster.address, "--shares", str(SHARES), "--json"]
-
-    def driver() -> subprocess.Popen[str]:
-        line = [sys.executable, "-m", "gristmill", *words]
-        return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    child = driver()
-    wait_until(lambda stand: stand.done >= 2, out, child)
-    child.kill()
-    child.communicate()
-    stand = at_rest(out)
-    assert 2 <= stand.done < SHARES
-    assert finished(driver()) == (stand.done, SHARES - stand.done)
-    assert tree(out) == files
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
-
-
 def test_ray_jobs_on_games_plan_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     games, out = tmp_path / "games", tmp_path / "out"
@@ -113,6 +89,7 @@ def test_the_words_of_ray_jobs_on_games(tmp_path: Path) -> None:
         "rescore": ["--dist-temp", 1.5, "--keep-v6", "--compat", "all"],
         "filter": ["--rules=-plies_left"],
         "convert": ["--container", "tar", "--games-per-tar", 3],
+        "split": ["--into", "a:2,b:1", "--by", "content", "--folds", 3, "--fold", 2],
     }
     for job, own in words.items():
         planned = told("ray", job, games, out, "--shares", 3, "--dry-run", *own)
@@ -123,6 +100,10 @@ def test_the_words_of_ray_jobs_on_games(tmp_path: Path) -> None:
         ("filter", ["--rules", "nun"], "nun"),
         ("convert", [], "nothing to convert to"),
         ("convert", ["--version", 8], "invalid choice"),
+        ("split", [], "--into"),
+        ("split", ["--into", "a:x"], "expected NAME:WEIGHT, such as train:9"),
+        ("split", ["--into", "a:1,a:2"], "given twice"),
+        ("split", ["--into", "a:1,b:1", "--folds", 2], "go together"),
     ]
     for job, own, says in refused:
         assert says in run("ray", job, games, out, *own, code=1 if job == "rescore" else 2).stderr

@@ -110,34 +110,6 @@ def test_ray_makes_the_pack_of_one_process(cluster: Any, tmp_path: Path, kind: A
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 
 
-def test_ray_makes_shares_again_whose_machine_was_lost(cluster: Any, many: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    child = driver(many / "games", out, cluster)
-    wait_until(lambda stand: stand.done >= 2 and stand.running == 1, out, child)
-    cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
-    lost = at_rest(out)
-    assert lost.done < SHARES, "it was lost in the middle"
-    cluster.add_node(num_cpus=1)
-    there, made = finished(child)
-    assert there + made == SHARES
-    assert files(out) == files(many / "whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_ray_makes_only_missing_shares_after_its_driver_was_killed(cluster: Any, many: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    child = driver(many / "games", out, cluster)
-    wait_until(lambda stand: stand.done >= 3, out, child)
-    child.kill()
-    child.communicate()
-    stand = at_rest(out)
-    assert 3 <= stand.done < SHARES
-    child = driver(many / "games", out, cluster)
-    assert finished(child) == (stand.done, SHARES - stand.done)
-    assert files(out) == files(many / "whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_ray_pack_that_is_stopped_leaves_what_is_done(
     cluster: Any, many: Path, tmp_path: Path, end: signal.Signals

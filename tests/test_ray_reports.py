@@ -1,10 +1,11 @@
-"""Reports that a Ray cluster makes by shares: those of one process, and nothing is left."""
+"""Reports and marks that a Ray cluster makes by shares: those of one process, and nothing is left."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bullet_boards import write_boards
 from test_command import run, told
 from test_ray_pack import cluster  # noqa: F401  (a fixture)
 
@@ -44,3 +45,52 @@ def test_reports_are_planned_without_a_cluster(games: Path, tmp_path: Path, monk
     planned = told("ray", "verify", games, tmp_path / "report.json", "--shares", 3, "--dry-run", "--max-faults", 5)
     assert (planned["shares"], planned["result"]) == (3, None)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
+def test_ray_finds_duplicates_and_marks_as_one_process(cluster: Any, tmp_path: Path) -> None:  # noqa: F811
+    write_boards(tmp_path / "boards", 1500)
+    (tmp_path / "boards/b.bf").write_bytes((tmp_path / "boards/a.bf").read_bytes())
+    pack, report = tmp_path / "pack", tmp_path / "report.json"
+    gm.pack(tmp_path / "boards", pack)
+    expected = gm.open(pack).duplicates()
+    gm.open(pack).duplicates(mark="again", share=(2, 3), output=report)
+    found = gristmill.ray.dedup(pack, report, mark="again", shares=3, address=cluster.address)
+    assert (found.there, found.made, found.result) == (1, 2, expected)
+    assert gm.open(pack).without("again").num_frames == gm.open(pack).num_frames - expected.frames
+    with pytest.raises(gm.ConfigError, match="there is a file already: its shares were committed"):
+        gristmill.ray.dedup(pack, report, mark="again", shares=3)
+    with pytest.raises(gm.ConfigError, match="there is a mark `again` already"):
+        gristmill.ray.dedup(pack, tmp_path / "other.json", mark="again", shares=3)
+    done = told("ray", "mark", pack, "lost", "--rule", "score < 0", "--shares", 3, "--address", cluster.address)
+    assert done["result"]["marked"] == gm.open(pack).marked("lost").num_frames == 2 * 100
+    words = ["ray", "dedup", pack, tmp_path / "again.json", "--shares", 2, "--address", cluster.address]
+    assert f"{expected.different} games are different" in run(*words).stdout
+    words = ["ray", "mark", pack, "won", "--rule", "score > 0", "--shares", 2, "--address", cluster.address]
+    assert "holds mark `won` of" in run(*words).stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "boards", "pack", "report.json"]
+
+
+def test_jobs_on_packs_are_planned_without_a_cluster(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    pack, report = tmp_path / "pack", tmp_path / "report.json"
+    gm.pack(games, pack)
+    plan = gristmill.ray.dedup(pack, report, shares=4, dry_run=True)
+    assert (plan.shares, plan.there, plan.output, plan.result) == (4, 0, str(report), None)
+    monkeypatch.chdir(tmp_path)
+    plan_of_mark = gristmill.ray.mark("pack", "early", "ply < 6", dry_run=True)
+    assert (plan_of_mark.shares, plan_of_mark.output) == (1, str(pack))
+    assert told("ray", "dedup", pack, report, "--shares", 3, "--dry-run", "--mark", "again")["shares"] == 3
+    wrong: list[tuple[list[object], str]] = [
+        (["dedup", games, report], "expected a pack"),
+        (["dedup", pack, pack / "report.json"], "lies within"),
+        (["dedup", pack, report, "--mark", "a/b"], "a/b"),
+        (["mark", pack, "early"], "--rule"),
+        (["mark", games, "early", "--rule", "ply < 6"], "expected a pack"),
+        (["mark", pack, "a/b", "--rule", "ply < 6"], "a/b"),
+    ]
+    for words, says in wrong:
+        assert says in run("ray", *words, "--dry-run", code=2).stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pack"]

@@ -42,7 +42,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def _games(folder: Path, kind: str) -> None:
+def make_games(folder: Path, kind: str) -> None:
     """Files of a kind that shares are cut of: nine games of a generator, five data sets, seven shards or writers."""
     if kind in ("chess", "2048"):
         gm.generate(kind, folder, games=9, seed=1)  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ KINDS = ["chess", "2048", "demonstrations", "katago", "records"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_shares_are_the_pack_of_one_process(tmp_path: Path, kind: str) -> None:
     games = tmp_path / "games"
-    _games(games, kind)
+    make_games(games, kind)
     whole = gm.pack(games, tmp_path / "whole")
     out = tmp_path / "out"
     for number in (3, 1, 4, 2):
@@ -94,7 +94,7 @@ def test_shares_are_the_pack_of_one_process(tmp_path: Path, kind: str) -> None:
 def test_commits_at_the_same_moment_make_one_pack(tmp_path: Path, kind: str) -> None:
     """Four processes commit each of some outputs at once: one does, and the others say that one does or did."""
     games = tmp_path / "games"
-    _games(games, kind)
+    make_games(games, kind)
     gm.pack(games, tmp_path / "whole")
     outputs = [tmp_path / f"out{i}" for i in range(8)]
     for out in outputs:
@@ -230,10 +230,9 @@ def test_plans_that_cannot_be_are_refused_and_end(tmp_path: Path) -> None:
         gm.pack(games, out, share="2/2")
 
 
-def kill_shares(job: Callable[..., Any], games: Path, out: Path, **threads: int) -> None:
+def kill_shares(job: Callable[..., Any], games: Path, out: Path, **options: Any) -> None:
     """Kills a process at each of four shares, makes the shares here, and commits them."""
-    options = ", ".join(f"{name}={value}" for name, value in threads.items())
-    call = f"gm.{job.__name__}(sys.argv[1], sys.argv[2], share=sys.argv[3], {options})"
+    call = f"gm.{job.__name__}(sys.argv[1], sys.argv[2], share=sys.argv[3], **{options!r})"
     draws = random.Random(7)
     for number in range(1, 5):
         killed = subprocess.Popen(
@@ -244,7 +243,7 @@ def kill_shares(job: Callable[..., Any], games: Path, out: Path, **threads: int)
         except subprocess.TimeoutExpired:
             killed.kill()
         killed.wait()
-        assert job(games, out, share=(number, 4)).share is not None
+        assert job(games, out, share=(number, 4), **options).share is not None
     stand = gm.shares(out)
     assert (stand.done, stand.running, stand.missing, stand.failed) == (4, 0, 0, 0)
     gm.commit(out)

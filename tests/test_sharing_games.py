@@ -1,4 +1,4 @@
-"""Shares of rescored, filtered and converted games: the folder of one process, whatever is killed; what has none."""
+"""Shares of games written again: the folder of one process, whatever is killed; what has none."""
 
 import os
 import shutil
@@ -23,6 +23,8 @@ JOBS: list[tuple[str, dict[str, Any]]] = [
     ("convert", {"to": "v7"}),
     ("convert", {"container": "tar", "games_per_tar": 4}),
     ("convert", {"container": "loose", "version": 7}),
+    ("split", {"into": {"train": 2, "test": 1}}),
+    ("split", {"into": {"train": 9, "val": 0, "test": 1}, "by": "content", "folds": 3, "fold": 1}),
 ]
 
 
@@ -117,7 +119,7 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
         (drop, Path("http://127.0.0.1:1/out"), {"version": 7}, "is read only"),
     ]
     for source, place, options, says in wrong:
-        with pytest.raises((gm.ConfigError, ValueError), match=says):
+        with pytest.raises(gm.ConfigError, match=says):
             gm.convert(source, place, **{"share": (1, 2), **options})
     refused: list[tuple[list[Any], str]] = [
         ([rows, out, "--to", "exponents"], "which are put in order together"),
@@ -131,10 +133,42 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         assert done.returncode == 2, done
         assert says in done.stderr
-    split = [str(binary()), "split", str(drop), str(out), "--into", "a:1,b:1", "--share", "1/2"]
-    done = subprocess.run(split, capture_output=True, text=True, check=False)
-    assert "a game goes where its name or content says" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_split_from_python_is_what_the_command_does(drop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    line = [str(binary()), "split", str(drop), str(out), "--into", "train:2,test:1", "--folds", "3", "--fold", "1"]
+    assert subprocess.run(line, capture_output=True, check=False).returncode == 0
+    by_command = tree(out)
+    shutil.rmtree(out)
+    made = gm.split(drop, out, {"train": 2, "test": 1}, folds=3, fold=1)
+    assert tree(out) == by_command
+    # Damaged games go by their names, too.
+    assert (made.kept, made.frames_in, made.resumed) == (17, 0, 0)
+    assert gm.split(drop, out, {"train": 2, "test": 1}, folds=3, fold=1).resumed == made.files
+    shutil.rmtree(out)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"into": {}}, "a positive sum"),
+        ({"into": {"a": 0}}, "a positive sum"),
+        ({"into": {"a": -1}}, "expected a whole number"),
+        ({"into": {"a": 0.5}}, "expected a whole number"),
+        ({"into": {"a/b": 1}}, "is no name of a folder below OUT"),
+        ({"into": {"a": 1}, "by": "colour"}, "there are name, file and content"),
+        ({"into": {"a": 1, "b": 1}, "folds": 3}, "go together"),
+        ({"into": {"a": 1, "b": 1}, "folds": 3, "fold": 3}, "fold 3 of 3"),
+        ({"into": {"a": 1, "b": 1}, "share": "3/2"}, "from 1 to 2"),
+        ({"into": {"a": 1, "b": 1}, "share": (0, 2)}, "counted from 1"),
+    ]
+    for options, says in wrong:
+        with pytest.raises(gm.ConfigError, match=says):
+            gm.split(drop, out, **options)
+    for share in (None, (1, 2)):
+        with pytest.raises(gm.ConfigError, match=r"would be read|lies within"):
+            gm.split(drop, drop / "out", {"a": 1}, share=share)
+    with pytest.raises(TypeError, match="did you mean 'fold'"):
+        gm.split(drop, out, {"a": 1}, folt=1)  # type: ignore[call-arg]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["games"]
 
 
 def test_shares_of_another_job_are_refused_by_name(drop: Path, tmp_path: Path) -> None:
@@ -151,16 +185,21 @@ def test_shares_of_another_job_are_refused_by_name(drop: Path, tmp_path: Path) -
     assert gm.shares(out).done == 1
     plan.unlink()
     gm.filter(drop, out, share=(2, 2))
-    with pytest.raises(gm.ConfigError, match=r"1/2 is missing; `gristmill shares .* lists them, `gristmill filter` with"):
+    with pytest.raises(
+        gm.ConfigError, match=r"1/2 is missing; `gristmill shares .* lists them, `gristmill filter` with"
+    ):
         gm.commit(out)
 
 
-def test_a_share_of_games_that_is_killed_anywhere_counts_for_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("job", "options"), [("rescore", {}), ("split", {"into": {"a": 1, "b": 1}, "by": "content"})])
+def test_a_share_of_games_that_is_killed_anywhere_counts_for_nothing(
+    tmp_path: Path, job: str, options: dict[str, Any]
+) -> None:
     games, out = tmp_path / "games", tmp_path / "out"
     gm.generate("chess", games, games=60, seed=2)
-    gm.rescore(games, out)
+    make(job, games, out, **options)
     out.rename(tmp_path / "whole")
-    kill_shares(gm.rescore, games, out, threads=1)
+    kill_shares(getattr(gm, job), games, out, threads=1, **options)
     assert tree(out) == tree(tmp_path / "whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 

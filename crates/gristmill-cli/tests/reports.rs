@@ -1,6 +1,8 @@
 //! Reports and marks that shares make, through the commands: bytes and exit codes are those of one process.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use crate::command::{generate, run, text};
 
@@ -55,7 +57,7 @@ fn statistics_of_shares_are_those_of_one_process_with_their_page() {
 }
 
 #[test]
-fn marks_are_made_in_shares_and_other_commands_say_why_not() {
+fn marks_are_made_in_shares() {
     let root = tempfile::tempdir().unwrap();
     let (games, pack) = (root.path().join("games"), root.path().join("pack"));
     generate(&games, "5", &[]);
@@ -69,9 +71,68 @@ fn marks_are_made_in_shares_and_other_commands_say_why_not() {
     assert!(run(&["mark", text(&pack), "--list"]).ok().out.contains("early: 30 of "));
     let there = run(&["mark", text(&pack), "early", "--rule", "ply < 6", "--share", "1/2"]);
     assert!(there.code == 2 && there.err.contains("there is a mark `early` already"), "{there:?}");
-    let dedup = run(&["dedup", text(&pack), "--share", "1/2"]);
-    assert!(dedup.code == 2 && dedup.err.contains("one process compares all"), "{dedup:?}");
-    let into = root.path().join("sides");
-    let split = run(&["split", text(&games), text(&into), "--into", "train:9", "--into", "test:1", "--share", "1/2"]);
-    assert!(split.code == 2 && split.err.contains("its name or content says"), "{split:?}");
+}
+
+#[test]
+fn repeated_games_are_found_and_marked_in_shares() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let (games, pack, report) = (at("games"), at("pack"), at("report.json"));
+    generate(&games, "5", &[]);
+    fs::copy(games.join("training.2.gz"), games.join("copy.gz")).unwrap();
+    run(&["pack", "--input", text(&games), "--output", text(&pack)]).ok();
+    let dedup = |more: &[&str]| run(&[&["dedup", text(&pack)], more].concat());
+    let whole = dedup(&["--json"]).ok();
+    for number in ["2/2", "1/2"] {
+        let made = dedup(&["--share", number, "--output", text(&report)]).ok();
+        assert!(made.out.contains("holds the keys of 3 games, of 3 inputs"), "{made:?}");
+    }
+    assert_eq!(run(&["commit", text(&report), "--json"]).ok().out, whole.out);
+    assert_eq!(fs::read_to_string(&report).unwrap(), whole.out);
+    fs::remove_file(&report).unwrap();
+    dedup(&["--mark", "again", "--share", "1/1", "--output", text(&report)]).ok();
+    let committed = run(&["commit", text(&report)]).ok().out;
+    assert!(committed.contains("1 are there again to the byte") && committed.contains("again of "), "{committed}");
+    let whole = dedup(&["--mark", "again", "--overwrite", "--json"]).ok();
+    assert_eq!(fs::read_to_string(&report).unwrap(), whole.out);
+    for (more, says) in [
+        (&["--share", "1/2"][..], "--output"),
+        (&["--output", "report"], "--share"),
+        (&["--share", "0/2", "--output", "report"], "shares are counted from 1"),
+        (&["--share", "3/2", "--output", "report"], "expected a number from 1 to 2"),
+        (&["--share", "1/2", "--output", "report", "--report"], "cannot be used with"),
+        (&["--share", "1/2", "--output", "report", "--mark", "again", "--overwrite"], "cannot be used with"),
+        (&["--share", "1/2", "--output", text(&pack.join("report"))], "lies within"),
+        (&["--share", "1/2", "--output", "report", "--mark", "again"], "there is a mark `again` already"),
+    ] {
+        let refused = dedup(more);
+        assert!(refused.code == 2 && refused.err.contains(says), "{says}: {refused:?}");
+    }
+}
+
+#[test]
+fn games_are_split_in_shares() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let (games, out, kept) = (at("games"), at("out"), at("kept"));
+    generate(&games, "9", &[]);
+    let words = |more: &[&str]| run(&[&["split", text(&games), text(&out), "--into", "train:2,test:1"], more].concat());
+    let whole = words(&["--json"]).ok();
+    fs::rename(&out, &kept).unwrap();
+    for number in ["2/2", "1/2"] {
+        let made = words(&["--share", number]).ok();
+        assert!(made.out.contains(&format!("share {number} of plan ")) && made.out.contains(" games, of "), "{made:?}");
+    }
+    assert_eq!(run(&["commit", text(&out), "--json"]).ok().out, whole.out);
+    for side in ["train", "test"] {
+        let names = |folder: &Path| -> BTreeMap<_, _> {
+            let entries = fs::read_dir(folder.join(side)).unwrap().map(Result::unwrap);
+            entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
+        };
+        assert!(names(&out) == names(&kept), "{side}");
+    }
+    let again = words(&["--share", "1/2"]);
+    assert!(again.code == 2 && again.err.contains("its shares were committed"), "{again:?}");
+    let twice = run(&["commit", text(&out)]);
+    assert!(twice.code == 2 && twice.err.contains("committed already"), "{twice:?}");
 }

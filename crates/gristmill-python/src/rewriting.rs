@@ -27,7 +27,7 @@ struct Given {
     input: PathBuf,
     output: PathBuf,
     threads: Option<usize>,
-    share: Option<Share>,
+    share: Option<String>,
     dry_run: bool,
     job: Job,
 }
@@ -98,6 +98,7 @@ impl Job {
 #[pyfunction]
 pub(crate) fn rewrite_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let Given { input, output, threads, share, dry_run, job } = parsed(options)?;
+    let share = share.map(|share| share.parse::<Share>()).transpose()?;
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| {
         let (what, container, sides) = job.prepare()?;

@@ -8,10 +8,19 @@ use std::path::Path;
 
 use super::{Job, copy, generate, run, strings, text, traced, tracer, words};
 
-/// The files of a folder with their bytes, hidden ones too.
+/// The files below a folder with their bytes, hidden ones too.
 fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(text(path.strip_prefix(folder).unwrap()).to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
 }
 
 /// A job that commits the shares of some games; `over` another pack, or into an empty folder.
@@ -32,20 +41,23 @@ fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Jo
     Job { name, resume: words.clone(), words, before, after, target, inputs }
 }
 
-/// A job that commits the shares of rescored games into an empty folder.
-fn rescored(root: &Path, games: &Path) -> Job {
-    let at = |end: &str| root.join(format!("rescored{end}"));
+/// A job that commits the shares of games that a command wrote again, into an empty folder.
+fn games_again(root: &Path, name: &'static str, games: &Path, more: &[&str]) -> Job {
+    let at = |end: &str| root.join(format!("{name}{end}"));
     let (before, after, target, kept) = (at("-0"), at("-9"), at(""), at("-made"));
+    let make = |out: &Path, share: &[&str]| {
+        run(&[&[name, text(games), text(out), "--threads", "1"], more, share].concat()).ok();
+    };
     // The ledger has the name of its folder: one process writes where the commit will.
-    run(&["rescore", text(games), text(&target), "--threads", "1"]).ok();
+    make(&target, &[]);
     fs::rename(&target, &after).unwrap();
     fs::create_dir(&before).unwrap();
     for share in ["1/3", "2/3", "3/3"] {
-        run(&["rescore", text(games), text(&kept), "--share", share, "--threads", "1"]).ok();
+        make(&kept, &["--share", share]);
     }
     let words = strings(&["commit", text(&target)]);
     let inputs = vec![(at("-made.shares"), at(".shares"))];
-    Job { name: "rescored", resume: words.clone(), words, before, after, target, inputs }
+    Job { name, resume: words.clone(), words, before, after, target, inputs }
 }
 
 #[test]
@@ -66,7 +78,8 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
         job(&root, "chess", &chess, None),
         job(&root, "logs", &rows, None),
         job(&root, "replaced", &rows, Some(&old)),
-        rescored(&root, &chess),
+        games_again(&root, "rescore", &chess, &[]),
+        games_again(&root, "split", &chess, &["--into", "train:1,test:1"]),
     ];
     let mut kills = 0;
     for job in &jobs {

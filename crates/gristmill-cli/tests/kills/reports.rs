@@ -100,6 +100,19 @@ fn shares_of_reports_and_marks_that_are_killed_are_made_again() {
     ["1/2", "2/2"].iter().for_each(|number| _ = mark(&["--share", number]));
     copy(&made, &marked.before);
     kills += killed_everywhere(tracer, &marked, &[]);
+    // Those of a search for repeated games beside its report; the commit writes the mark, too.
+    let dedup = |more: &[&str]| run(&[&["dedup", text(&pack), "--mark", "again"], more].concat()).ok();
+    let found = job("dedup", strings(&["commit", text(&report)]));
+    fs::remove_dir_all(&made).unwrap();
+    copy(&marked.after, &made);
+    copy(&made, &found.before);
+    let line = dedup(&["--json"]).out;
+    copy(&made, &found.after);
+    fs::write(found.after.join("report.json"), line).unwrap();
+    found.prepare();
+    ["1/2", "2/2"].iter().for_each(|number| _ = dedup(&["--share", number, "--output", text(&report)]));
+    copy(&made, &found.before);
+    kills += killed_everywhere(tracer, &found, &[]);
     assert!(kills > 20, "{kills} kills");
     println!("{kills} kills of shares and commits");
 }
