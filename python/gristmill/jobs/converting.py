@@ -58,7 +58,7 @@ class Converted:
 
 @dataclass(frozen=True)
 class ConvertedGames:
-    """What came of games of chess that were rescored, filtered or converted. Of a share its own numbers."""
+    """What came of games of chess that were rescored, filtered, converted or split. Of a share its own numbers."""
 
     #: Files that hold games, and files of the folder that hold none.
     files: int

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Dedup) -> Result<()> {
     Ok(report::either(args.json, &made?, duplicates::shared)?)
 }
 
-/// Says what was found; its groups where they are asked for, or are all that was made.
+/// Says what was found, with its groups if `groups` is set or no mark was made.
 pub(super) fn told(json: bool, found: &Duplicates, groups: bool) -> Result<()> {
     let groups = groups || found.mark.is_none();
     Ok(report::either(json, found, |found| duplicates::text(found, groups))?)
