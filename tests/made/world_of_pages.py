@@ -32,6 +32,7 @@ NOT_RUN = {
     "commit s3://": "it is a bucket of the reader; test_stores_shares.py does it",
     "generate random --env PongNoFrameskip-v4": "needs the extra atari",
     "generate random --config demos.toml": "plays for 250 000 steps, of a configuration of one's own",
+    "ray mark": "needs a Ray cluster; test_ray_reports.py does it",
     "ray pack": "needs a Ray cluster; test_ray_pack.py does it",
     "ray rescore": "needs a Ray cluster; test_ray_games.py does it",
     "rescore games rescored": "needs tables",

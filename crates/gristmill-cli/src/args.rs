@@ -168,6 +168,9 @@ pub(crate) enum Ray {
     /// options.
     #[command(after_help = "Examples:\n  gristmill ray convert games v7 --version 7 --shares 400")]
     Convert(Handed),
+    /// Split chess games into folders, by tasks of a Ray cluster, one for each share; done by the Python package, which knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray split games parts --into train:9,test:1 --shares 400")]
+    Split(Handed),
     /// Check every frame of games or a pack into a report, by tasks of a Ray cluster, one for each share; done by the Python package,
     /// which knows the options.
     #[command(after_help = "Examples:\n  gristmill ray verify games report.json --shares 400")]
@@ -176,6 +179,14 @@ pub(crate) enum Ray {
     /// knows the options.
     #[command(after_help = "Examples:\n  gristmill ray stats games report.json --shares 400")]
     Stats(Handed),
+    /// Find games of a pack that are the same into a report, by tasks of a Ray cluster, one for each share; done by the Python package,
+    /// which knows the options.
+    #[command(after_help = "Examples:\n  gristmill ray dedup pack report.json --mark again --shares 400")]
+    Dedup(Handed),
+    /// Mark frames of a pack that a rule accepts, by tasks of a Ray cluster, one for each share; done by the Python package, which knows
+    /// the options.
+    #[command(after_help = "Examples:\n  gristmill ray mark pack late --rule 'plies_left < 20' --shares 400")]
+    Mark(Handed),
 }
 
 impl Ray {
@@ -188,6 +199,9 @@ impl Ray {
             Ray::Convert(_) => "convert",
             Ray::Verify(_) => "verify",
             Ray::Stats(_) => "stats",
+            Ray::Split(_) => "split",
+            Ray::Dedup(_) => "dedup",
+            Ray::Mark(_) => "mark",
         }
     }
 }

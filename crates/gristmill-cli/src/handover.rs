@@ -23,7 +23,7 @@ pub(crate) const INSTALL: &str = "install-lczero";
 pub(crate) const DESCRIBE: &str = "describe";
 
 /// The jobs that Ray makes by shares.
-const ON_RAY: [&str; 6] = ["pack", "rescore", "filter", "convert", "verify", "stats"];
+const ON_RAY: [&str; 9] = ["pack", "rescore", "filter", "convert", "split", "verify", "stats", "dedup", "mark"];
 
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
@@ -346,6 +346,7 @@ mod tests {
             "install-lczero".to_owned(),
             "describe pack --parquet".to_owned(),
             "ray pack games out --shares 4".to_owned(),
+            "ray mark pack late --rule x".to_owned(),
             "pack rows.npz a --game match".to_owned(),
             "pack rows.npz a --columns=result=last:value".to_owned(),
             "convert a b --to minari-hdf5".to_owned(),
