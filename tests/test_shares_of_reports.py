@@ -150,6 +150,27 @@ def test_a_share_of_duplicates_that_is_killed_anywhere_counts_for_nothing(tmp_pa
     assert not (tmp_path / "report.json.shares").exists()
 
 
+def test_processes_at_once_make_a_share_and_a_report_once(tmp_path: Path) -> None:
+    boards(tmp_path / "games")
+    gm.pack(tmp_path / "games", tmp_path / "pack")
+    report = tmp_path / "report.json"
+
+    def both(program: str, *words: object) -> list[str]:
+        line = [sys.executable, "-c", f"import sys, gristmill as gm; {program}", *map(str, words)]
+        children = [subprocess.Popen(line, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        said = [(child.communicate()[1], child.returncode) for child in children]
+        assert any(code == 0 for _, code in said), said
+        return [text for text, code in said if code]
+
+    find = "gm.open(sys.argv[1]).duplicates(mark='again', share=sys.argv[2], output=sys.argv[3])"
+    for share in ("1/2", "2/2"):
+        assert not both(find, tmp_path / "pack", share, report)
+    assert all("committed already" in text for text in both("gm.commit(sys.argv[1])", report))
+    pack = gm.open(tmp_path / "pack")
+    assert pack.without("again").num_frames == pack.num_frames - pack.duplicates().frames
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "pack", "report.json"]
+
+
 def test_words_that_do_not_fit_are_refused(games: Path, tmp_path: Path) -> None:
     for share in ("0/3", "4/3", "some", (1,), "1/0"):
         with pytest.raises(gm.ConfigError, match="share"):

@@ -204,15 +204,16 @@ def test_a_share_of_games_that_is_killed_anywhere_counts_for_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
 
 
-def test_two_commits_at_once_write_the_folder_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("job", "options"), [("rescore", {}), ("split", {"into": {"a": 1, "b": 1}})])
+def test_two_commits_at_once_write_the_folder_once(tmp_path: Path, job: str, options: dict[str, Any]) -> None:
     games, out = tmp_path / "games", tmp_path / "out"
     gm.generate("chess", games, games=40, seed=2)
-    gm.rescore(games, out)
+    make(job, games, out, **options)
     out.rename(tmp_path / "whole")
     program = "import sys, gristmill as gm; gm.commit(sys.argv[1])"
     for _ in range(4):
         for number in (1, 2, 3):
-            gm.rescore(games, out, share=(number, 3))
+            make(job, games, out, share=(number, 3), **options)
         both = [
             subprocess.Popen([sys.executable, "-c", program, out], stderr=subprocess.PIPE, text=True) for _ in range(2)
         ]

@@ -16,7 +16,7 @@ use super::in_order::InOrder;
 const TOGETHER: usize = 64;
 const PARTS: usize = 256;
 
-/// Games whose identities are read from the database at a time: 64 MiB of them.
+/// Games whose identities are read from the database at a time: 48 MiB of them.
 const KNOWN: usize = 1 << 20;
 
 /// The identity of each game of `pack`, by ascending id; games without a frame share one key. `progress` gets the

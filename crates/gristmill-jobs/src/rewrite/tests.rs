@@ -1,7 +1,7 @@
 //! The rewrite job on generated games: order, containers, damage, resuming, stopping, refusals.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
