@@ -84,13 +84,14 @@ def test_jobs_on_packs_are_planned_without_a_cluster(
     assert (plan_of_mark.shares, plan_of_mark.output) == (1, str(pack))
     assert told("ray", "dedup", pack, report, "--shares", 3, "--dry-run", "--mark", "again")["shares"] == 3
     wrong: list[tuple[list[object], str]] = [
-        (["dedup", games, report], "expected a pack"),
+        (["dedup", games / "training.1.gz", report], "expected a pack"),
         (["dedup", pack, pack / "report.json"], "lies within"),
         (["dedup", pack, report, "--mark", "a/b"], "a/b"),
         (["mark", pack, "early"], "--rule"),
-        (["mark", games, "early", "--rule", "ply < 6"], "expected a pack"),
+        (["mark", games / "training.1.gz", "early", "--rule", "ply < 6"], "expected a pack"),
         (["mark", pack, "a/b", "--rule", "ply < 6"], "a/b"),
     ]
     for words, says in wrong:
         assert says in run("ray", *words, "--dry-run", code=2).stderr
+    assert "this folder is no pack" in run("ray", "dedup", games, report, "--dry-run", code=1).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pack"]
