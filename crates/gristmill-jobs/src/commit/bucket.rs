@@ -53,10 +53,6 @@ fn named(made: Made, output: &Path) -> Made {
             packed.pack = output.display().to_string();
             Made::Pack(packed)
         }
-        Made::Games(mut games) => {
-            games.folder = output.to_owned();
-            Made::Games(games)
-        }
         made => made,
     }
 }
@@ -155,9 +151,17 @@ impl Committing<'_> {
     fn joined(&self, shares: PathBuf, output: PathBuf, progress: &mut dyn FnMut(Joining)) -> Result<Made> {
         let here = Folder::at(shares);
         self.fetch(&here, &output, progress)?;
-        let options = CommitOptions { output, ..self.options.clone() };
+        let options = CommitOptions { output: output.clone(), ..self.options.clone() };
         let whole = Whole { options, folder: here, plan: self.theirs.plan.clone() };
-        (self.row.commit)(&whole, progress)
+        let mut made = (self.row.commit)(&whole, progress)?;
+        if let Made::Games(games) = &mut made {
+            for folder in &mut games.folders {
+                let side = folder.strip_prefix(&output).map(Path::to_owned).unwrap_or_default();
+                let there = self.theirs.output();
+                *folder = if side.as_os_str().is_empty() { there.to_owned() } else { there.join(side) };
+            }
+        }
+        Ok(made)
     }
 
     /// Fetches what is not here yet. What was made here of other shares goes.
