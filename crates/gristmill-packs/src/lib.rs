@@ -10,6 +10,7 @@ pub mod holdings;
 pub mod kinds;
 pub mod manifest;
 pub mod marks;
+mod opening;
 pub mod pack;
 pub mod pack_table;
 pub mod recording;

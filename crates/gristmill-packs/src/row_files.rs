@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gristmill_runtime::error::Result;
 use gristmill_runtime::lineage;
-use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE};
+use gristmill_runtime::names::{MANIFEST, METADATA, OPENING, QUARANTINE};
 use gristmill_runtime::store::files;
 
 /// The file of rows of a pack that is not sharded.
@@ -51,7 +51,7 @@ pub fn is_checksums(name: &str) -> bool {
 
 /// Whether a file of this name belongs to the pack in its folder.
 pub fn is_part(name: &str) -> bool {
-    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, VALUES_MADE, lineage::FILE];
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, OPENING, QUARANTINE, VALUES_MADE, lineage::FILE];
     is_rows(name)
         || is_checksums(name)
         || is_vectors(name)

@@ -13,6 +13,9 @@ pub const METADATA: &str = "metadata.db";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
+/// Name of the file with what opening a pack needs.
+pub const OPENING: &str = "opening.index";
+
 /// The report of games that were left out, under the policy `quarantine`.
 pub const QUARANTINE: &str = "quarantine.jsonl";
 

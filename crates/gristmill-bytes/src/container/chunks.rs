@@ -2,6 +2,8 @@
 //! Bytes in, bytes out, for whatever the chunks hold; a file is written from its first byte to its last.
 //! The layout is `docs/format/chunk-file.md`.
 
+use std::sync::OnceLock;
+
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Error, Kind, Result};
@@ -20,26 +22,27 @@ const MOST_INDEX: u64 = 512 << 20;
 /// Tells what the chunks hold.
 pub type Codec = [u8; 8];
 
-/// One chunk, as the index has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    offset: u64,
-    len: u32,
-    frames: u32,
-    checksum: u64,
-    /// End of its name within the names.
-    name_end: u64,
-}
-
-/// The index of a chunk file.
+/// The index of a chunk file, or an outline of it: where chunks lie and how many frames they have.
 #[derive(Debug, Clone)]
 pub struct ChunkFile {
     codec: Codec,
-    entries: Vec<Entry>,
-    names: String,
+    /// Where each chunk starts, and where the index does.
+    offsets: Vec<u64>,
     /// Number of the first frame of each chunk, and of all frames.
     first: Vec<u64>,
     identity: u64,
+    /// Bytes of the file.
+    len: u64,
+    rest: OnceLock<Rest>,
+}
+
+/// What an outline lacks.
+#[derive(Debug, Clone)]
+struct Rest {
+    checksums: Vec<u64>,
+    /// End of the name of each chunk within the names.
+    ends: Vec<u64>,
+    names: String,
 }
 
 impl ChunkFile {
@@ -65,17 +68,25 @@ impl ChunkFile {
         if !footer.ends_with(&MAGIC) {
             return Err(cut(footer_at));
         }
-        let number = |i: usize| word(&footer, 8 * i);
-        let [index_at, count, names, frames] = [0, 1, 2, 3].map(number);
+        let index_at = word(&footer, 0);
         let corrupt = |detail: String| Error::new(Kind::Corrupt, detail).at_byte(footer_at);
-        let bytes_of_index = count.checked_mul(ENTRY as u64).and_then(|index| index.checked_add(names));
-        if bytes_of_index.and_then(|index| index.checked_add(index_at)) != Some(footer_at) || index_at < 8 {
+        let length = index_length(&footer);
+        if length.and_then(|index| index.checked_add(index_at)) != Some(footer_at) || index_at < 8 {
             return Err(corrupt(format!(
-                "an index of {count} chunks from byte {index_at} on does not end at the footer"
+                "an index of {} chunks from byte {index_at} on does not end at the footer",
+                word(&footer, 8)
             )));
         }
         let span = Span { offset: index_at, len: footer_at - index_at };
         read_span(from, span, MOST_INDEX, &mut bytes)?;
+        ChunkFile::parsed(bytes, &footer, len)
+    }
+
+    /// The index in the bytes before the footer of a file of `len` bytes.
+    fn parsed(mut bytes: Vec<u8>, footer: &[u8], len: u64) -> Result<Self> {
+        let corrupt = |detail: String| Error::new(Kind::Corrupt, detail).at_byte(len - FOOTER as u64);
+        let number = |i: usize| word(footer, 8 * i);
+        let [index_at, count, _, frames] = [0, 1, 2, 3].map(number);
         let mut hash = Xxh3::new();
         hash.update(&bytes);
         hash.update(&footer[..40]);
@@ -84,19 +95,24 @@ impl ChunkFile {
         }
         let names = bytes.split_off(count as usize * ENTRY);
         let names = String::from_utf8(names).map_err(|_| corrupt("names that are not UTF-8".to_owned()))?;
-        let entries: Vec<Entry> = bytes.as_chunks::<ENTRY>().0.iter().map(entry).collect();
-        let mut first = Vec::with_capacity(entries.len() + 1);
+        let entries = bytes.as_chunks::<ENTRY>().0;
+        let (mut offsets, mut first) = (Vec::with_capacity(entries.len() + 1), Vec::with_capacity(entries.len() + 1));
+        let (mut checksums, mut ends) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
         let (mut offset, mut end, mut total) = (MAGIC.len() as u64, 0, 0u64);
         for (i, entry) in entries.iter().enumerate() {
-            let named =
-                entry.name_end >= end && names.is_char_boundary(entry.name_end.min(u64::from(u32::MAX)) as usize);
-            if entry.offset != offset || entry.frames == 0 || !named {
+            let pair = word(entry, 8);
+            let (at, len, frames, name_end) = (word(entry, 0), pair as u32, (pair >> 32) as u32, word(entry, 24));
+            let named = name_end >= end && names.is_char_boundary(name_end.min(u64::from(u32::MAX)) as usize);
+            if at != offset || frames == 0 || !named {
                 return Err(corrupt(format!("chunk {i} does not follow the one before it")).in_chunk(i));
             }
             first.push(total);
-            offset += u64::from(entry.len);
-            total += u64::from(entry.frames);
-            end = entry.name_end;
+            offsets.push(offset);
+            checksums.push(word(entry, 16));
+            ends.push(name_end);
+            offset += u64::from(len);
+            total += u64::from(frames);
+            end = name_end;
         }
         if offset != index_at || end != names.len() as u64 || total != frames {
             return Err(corrupt(format!(
@@ -104,8 +120,71 @@ impl ChunkFile {
             )));
         }
         first.push(total);
+        offsets.push(offset);
         let codec = footer[32..40].try_into().unwrap_or_default();
-        Ok(ChunkFile { codec, entries, names, first, identity: number(5) })
+        let rest = OnceLock::from(Rest { checksums, ends, names });
+        Ok(ChunkFile { codec, offsets, first, identity: number(5), len, rest })
+    }
+
+    /// An outline of a file of `len` bytes whose index has the checksum `identity`: `chunks` are the bytes and the frames of each
+    /// chunk, in order.
+    ///
+    /// Errors: `Corrupt` for chunks without frames, or that such a file cannot have.
+    pub fn outlined(
+        codec: Codec,
+        identity: u64,
+        len: u64,
+        chunks: impl IntoIterator<Item = (u32, u32)>,
+    ) -> Result<Self> {
+        let (mut offsets, mut first) = (vec![MAGIC.len() as u64], vec![0u64]);
+        let (mut offset, mut total) = (MAGIC.len() as u64, 0);
+        for (i, (bytes, frames)) in chunks.into_iter().enumerate() {
+            if frames == 0 {
+                return Err(Error::new(Kind::Corrupt, "a chunk without frames").in_chunk(i));
+            }
+            offset += u64::from(bytes);
+            total += u64::from(frames);
+            offsets.push(offset);
+            first.push(total);
+        }
+        let index = (offsets.len() as u64 - 1).checked_mul(ENTRY as u64);
+        if index.and_then(|index| index.checked_add(offset + FOOTER as u64)).is_none_or(|least| least > len) {
+            let detail = format!("{} chunks up to byte {offset} in a file of {len}", offsets.len() - 1);
+            return Err(Error::new(Kind::Corrupt, detail));
+        }
+        Ok(ChunkFile { codec, offsets, first, identity, len, rest: OnceLock::new() })
+    }
+
+    /// Where the index lies, with the footer.
+    pub fn index_span(&self) -> Span {
+        let offset = self.offsets.last().copied().unwrap_or(0);
+        Span { offset, len: self.len - offset }
+    }
+
+    /// Reads what an outline lacks, once, and holds it against the outline.
+    ///
+    /// Errors, with the byte: `Corrupt` for an index that is not the one that was outlined; those of reading.
+    pub fn complete(&self, from: &(impl ReadAt + ?Sized)) -> Result<()> {
+        if self.rest.get().is_some() {
+            return Ok(());
+        }
+        let (span, mut bytes) = (self.index_span(), Vec::new());
+        read_span(from, span, MOST_INDEX, &mut bytes)?;
+        let corrupt = || {
+            let detail = "the index is not the one that the file of what opening needs was made of; delete that one";
+            Error::new(Kind::Corrupt, detail).at_byte(span.offset)
+        };
+        let footer = bytes.split_off(bytes.len().checked_sub(FOOTER).ok_or_else(corrupt)?);
+        if word(&footer, 40) != self.identity || index_length(&footer) != Some(bytes.len() as u64) {
+            return Err(corrupt());
+        }
+        let found = ChunkFile::parsed(bytes, &footer, self.len)?;
+        if (found.codec, &found.offsets, &found.first) != (self.codec, &self.offsets, &self.first) {
+            return Err(corrupt());
+        }
+        // Of two threads both have the same.
+        found.rest.into_inner().into_iter().for_each(|rest| _ = self.rest.set(rest));
+        Ok(())
     }
 
     /// What the chunks hold.
@@ -115,12 +194,12 @@ impl ChunkFile {
 
     /// How many chunks there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.offsets.len() - 1
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// Frames of all chunks.
@@ -135,12 +214,13 @@ impl ChunkFile {
 
     /// Where chunk `i` lies.
     pub fn span(&self, i: usize) -> Option<Span> {
-        self.entries.get(i).map(|entry| Span { offset: entry.offset, len: u64::from(entry.len) })
+        let (offset, end) = (*self.offsets.get(i)?, *self.offsets.get(i + 1)?);
+        Some(Span { offset, len: end - offset })
     }
 
     /// Frames of chunk `i`, 0 where there is none.
     pub fn frames(&self, i: usize) -> u32 {
-        self.entries.get(i).map_or(0, |entry| entry.frames)
+        self.first.get(i..i + 2).map_or(0, |pair| (pair[1] - pair[0]) as u32)
     }
 
     /// Number of the first frame of chunk `i`, counted over the file.
@@ -148,11 +228,11 @@ impl ChunkFile {
         self.first.get(i).copied().unwrap_or_else(|| self.total_frames())
     }
 
-    /// Name of chunk `i`, empty where there is none.
+    /// Name of chunk `i`, empty where there is none, and of an outline.
     pub fn name(&self, i: usize) -> &str {
-        let Some(entry) = self.entries.get(i) else { return "" };
-        let start = i.checked_sub(1).map_or(0, |before| self.entries[before].name_end);
-        &self.names[start as usize..entry.name_end as usize]
+        let Some((rest, end)) = self.rest.get().and_then(|rest| Some((rest, *rest.ends.get(i)?))) else { return "" };
+        let start = i.checked_sub(1).map_or(0, |before| rest.ends[before]);
+        &rest.names[start as usize..end as usize]
     }
 
     /// The chunk that frame `frame` of the file is in, and its number there.
@@ -166,26 +246,26 @@ impl ChunkFile {
 
     /// Holds the stored bytes of chunk `i` against their checksum.
     ///
-    /// Errors: `Missing`; `Corrupt` with the byte of the file where the chunk begins.
+    /// Errors: `Missing`, also of an outline; `Corrupt` with the byte of the file where the chunk begins.
     pub fn check(&self, i: usize, bytes: &[u8]) -> Result<()> {
-        let Some(entry) = self.entries.get(i) else {
-            return Err(Error::new(Kind::Missing, format!("chunk {i} of a file of {}", self.len())));
+        let said = self.rest.get().and_then(|rest| rest.checksums.get(i)).copied();
+        let (Some(span), Some(said)) = (self.span(i), said) else {
+            return Err(Error::new(Kind::Missing, format!("the checksum of chunk {i} of a file of {}", self.len())));
         };
-        if bytes.len() == entry.len as usize && xxh3_64(bytes) == entry.checksum {
+        if bytes.len() as u64 == span.len && xxh3_64(bytes) == said {
             return Ok(());
         }
-        Err(Error::new(Kind::Corrupt, "the stored bytes do not have their checksum").at_byte(entry.offset))
+        Err(Error::new(Kind::Corrupt, "the stored bytes do not have their checksum").at_byte(span.offset))
     }
+}
+
+/// Bytes of the entries and names that a footer says; none for more than can be.
+fn index_length(footer: &[u8]) -> Option<u64> {
+    word(footer, 8).checked_mul(ENTRY as u64)?.checked_add(word(footer, 16))
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn entry(bytes: &[u8; ENTRY]) -> Entry {
-    let pair = word(bytes, 8);
-    let (offset, checksum, name_end) = (word(bytes, 0), word(bytes, 16), word(bytes, 24));
-    Entry { offset, len: pair as u32, frames: (pair >> 32) as u32, checksum, name_end }
 }
 
 /// Writes a chunk file: what it gives back goes to the file, in order.
@@ -300,6 +380,17 @@ mod tests {
                 frame += u64::from(*frames);
             }
             prop_assert_eq!((index.total_frames(), index.locate(frame)), (frame, None));
+            let outline = || chunks.iter().map(|(_, frames, chunk)| (chunk.len() as u32, *frames));
+            let outlined = |identity| ChunkFile::outlined(*b"anything", identity, bytes.len() as u64, outline()).unwrap();
+            let outline = outlined(index.identity());
+            prop_assert_eq!((outline.name(0), outline.locate(0)), ("", index.locate(0)));
+            prop_assert!(outline.check(0, b"").is_err());
+            outline.complete(&bytes[..]).unwrap();
+            for (i, (name, _, chunk)) in chunks.iter().enumerate() {
+                prop_assert_eq!((outline.name(i), outline.span(i)), (&name[..], index.span(i)));
+                outline.check(i, chunk).unwrap();
+            }
+            prop_assert_eq!(outlined(index.identity() ^ 1).complete(&bytes[..]).unwrap_err().kind(), Kind::Corrupt);
         }
     }
 
@@ -317,6 +408,11 @@ mod tests {
             damaged[at] ^= 0x40;
             assert!(ChunkFile::open(&damaged[..]).is_err(), "byte {at}");
         }
+        let others = [(9, 2), (5, 2)];
+        let other = ChunkFile::outlined(*b"anything", index.identity(), bytes.len() as u64, others).unwrap();
+        assert_eq!(other.complete(&bytes[..]).unwrap_err().kind(), Kind::Corrupt, "frames lie otherwise");
+        assert_eq!(ChunkFile::outlined(*b"anything", 0, 100, [(9, 0)]).unwrap_err().kind(), Kind::Corrupt);
+        assert_eq!(ChunkFile::outlined(*b"anything", 0, 100, [(9, 1)]).unwrap_err().kind(), Kind::Corrupt);
         assert_eq!(index.check(2, &[]).unwrap_err().kind(), Kind::Missing);
         assert_eq!(ChunkFileWriter::new([0; 8]).add("none", 0, &[]).unwrap_err().kind(), Kind::Empty);
     }

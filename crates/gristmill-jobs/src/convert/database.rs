@@ -1,5 +1,7 @@
 //! Runs of a source and what its rows are like -> the database of the target, the names of valuations, the manifest.
 
+use std::path::PathBuf;
+
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, RowFile, Sources};
@@ -116,7 +118,10 @@ pub(super) fn write(
             remarks: before.map_or_else(Vec::new, |before| before.remarks),
             lineage,
         };
-        publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
+        let manifest = manifest.to_json()?;
+        let paths: Vec<PathBuf> = files.iter().map(|file| staging.path(&file.name)).collect();
+        pack::opening::write(&staging.path(""), &paths, &plan.types, &manifest)?;
+        publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.as_bytes()])?;
     } else {
         lineage::write(&staging.path(""), lineage)?;
     }

@@ -17,6 +17,7 @@ use gristmill_engine::chunks::{file_name, files, is_chunks, is_pack};
 use gristmill_engine::database::Writer;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
+use gristmill_engine::kinds::packs::write_opening;
 use gristmill_engine::lineage::Step;
 use gristmill_engine::lineage::WRITER;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
@@ -339,7 +340,10 @@ impl Assembly<'_> {
                     .made_from(inputs.iter().map(Input::lineage).collect()),
             ],
         };
-        publish::write_whole(&self.staging.path(MANIFEST), &[manifest.to_json()?.as_bytes()])
+        let manifest = manifest.to_json()?;
+        let paths: Vec<PathBuf> = self.files.iter().map(|file| self.staging.path(&file.name)).collect();
+        write_opening(&self.staging.path(""), &paths, &manifest)?;
+        publish::write_whole(&self.staging.path(MANIFEST), &[manifest.as_bytes()])
     }
 
     /// Stages the wanted games of a file, if there are any, as the next file.

@@ -1,7 +1,7 @@
 //! Packs of rows -> one: rows one after another, runs renumbered, names of valuations unified, sessions kept.
 //! Values, vectors and marks go along where all packs have them alike; what does not is named.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
@@ -169,7 +169,10 @@ impl super::Merging for Merging<'_> {
             lineage: vec![lineage(self.options, inputs)],
         };
         publish::write_whole(&staging.path(row_files::VALUATION_TYPES), &[self.types.to_json().as_bytes()])?;
-        publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
+        let manifest = manifest.to_json()?;
+        let paths: Vec<PathBuf> = files.iter().map(|file| staging.path(&file.name)).collect();
+        pack::opening::write(&staging.path(""), &paths, &self.types, &manifest)?;
+        publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.as_bytes()])?;
         self.written = (files, beside);
         Ok(self.written.0.len() as u64)
     }

@@ -2,6 +2,7 @@
 //! Notes, together with what it has written, how to resume from there.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::error::{Error, Result};
@@ -293,7 +294,14 @@ impl Assembly<'_> {
                 None => made.finish(self.options, self.standing.append, said),
             },
         };
-        stage(&self.staging, pack::MANIFEST, &manifest.to_json()?)?;
+        let manifest = manifest.to_json()?;
+        let place = |file: &RowFile| {
+            let staged = self.staging.path(&file.name);
+            if staged.exists() { staged } else { self.options.output.join(&file.name) }
+        };
+        let paths: Vec<PathBuf> = files.iter().map(place).collect();
+        pack::opening::write(&self.staging.path(""), &paths, &self.types, &manifest)?;
+        stage(&self.staging, pack::MANIFEST, &manifest)?;
         self.metadata.finish_anew()?;
         Ok((self.staging, self.standing, files))
     }

@@ -10,8 +10,8 @@ use gristmill_engine::chunks::sums::read as kept;
 use gristmill_engine::chunks::{files, is_chunks, is_sums};
 use gristmill_engine::error::Result;
 use gristmill_engine::kinds;
-use gristmill_engine::kinds::packs::weigh_file;
-use gristmill_engine::pack::{MANIFEST, METADATA};
+use gristmill_engine::kinds::packs::{weigh_file, wrong_opening};
+use gristmill_engine::pack::{MANIFEST, METADATA, OPENING};
 use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::{Residence, open_file};
 use gristmill_format::container::chunks::ChunkFile;
@@ -90,6 +90,9 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         } else if let Some(detail) = wrong_sums(folder, &name) {
             tell(&name, detail);
         }
+    }
+    if let Some(detail) = wrong_opening(folder).filter(|_| as_listed) {
+        tell(OPENING, detail.to_owned());
     }
     unread.iter().for_each(|e| found.add(keep, Fault::new(e)));
 }

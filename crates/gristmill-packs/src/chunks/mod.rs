@@ -9,13 +9,14 @@ pub mod codec;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
+pub mod opening;
 pub(crate) mod plain;
 pub mod sums;
 mod table;
 pub mod weigh;
 
 use gristmill_runtime::error::{Error, Result};
-use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE};
+use gristmill_runtime::names::{MANIFEST, METADATA, OPENING, QUARANTINE};
 pub use gristmill_runtime::names::{file_name, is_chunks, is_pack, is_sums};
 use gristmill_runtime::store;
 
@@ -32,7 +33,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     // By number: file 100 000 has a longer name, and comes after 10 001.
     names.sort_unstable_by_key(|name| (is_sums(name), name.len(), name.clone()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
-    let others = [METADATA, MANIFEST, QUARANTINE].map(str::to_owned);
+    let others = [METADATA, MANIFEST, OPENING, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| there.contains(name)));
     Ok(names)
 }

@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::source::{Chunk, Kept, ReadAt};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
-use gristmill_runtime::store::place::resolved;
+use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Residence, open_file};
 use gristmill_runtime::table::{Chunks, FrameTable, Needs, Pick, Straight, Weighed};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
-use super::{files, is_chunks};
+use super::{files, is_chunks, opening};
 
 /// From what a chunk file says of its chunks to their codec; an error for what is not known here.
 pub(crate) type Codecs = fn(Tag) -> FormatResult<&'static dyn Codec>;
@@ -51,6 +51,8 @@ pub struct File {
     codec: &'static dyn Codec,
     /// A bit for each game that was held against its checksum.
     checked: Vec<AtomicU64>,
+    /// Whether the index is read with the first game.
+    outlined: bool,
 }
 
 impl File {
@@ -65,10 +67,46 @@ impl File {
         let index = index.map_err(place)?;
         let codec = codecs(index.codec()).map_err(place)?;
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(File { path, held, index, codec, checked })
+        Ok(File { path, held, index, codec, checked, outlined: false })
     }
 
-    /// Where its chunks lie.
+    /// A file that is elsewhere and open, whose index is not read before the first game is.
+    pub(super) fn outlined(
+        path: PathBuf,
+        from: Arc<dyn ReadAt>,
+        index: ChunkFile,
+        codec: &'static dyn Codec,
+        residence: Residence,
+    ) -> FormatResult<Self> {
+        let len = from.len().map_err(|e| e.in_source(path.display().to_string()))?;
+        let held = HeldFile::of(&path, from, 0, len, residence)?;
+        let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(File { path, held, index, codec, checked, outlined: true })
+    }
+
+    /// Reads the index, where it is an outline.
+    fn complete(&self) -> FormatResult<()> {
+        match self.index.complete(&self.held) {
+            // What came over a network may come right the next time.
+            Err(e) if !e.kind().is_of_reading() && self.held.again(&[self.index_range()])? => {
+                self.index.complete(&self.held)
+            }
+            done => done,
+        }
+    }
+
+    fn index_range(&self) -> (usize, usize) {
+        let span = self.index.index_span();
+        (span.offset as usize, (span.offset + span.len) as usize)
+    }
+
+    /// The name of game `i`; empty where there is none, or its index cannot be read.
+    pub(crate) fn name(&self, i: usize) -> &str {
+        let _ = self.complete();
+        self.index.name(i)
+    }
+
+    /// Where its chunks lie; of a file that was opened by its outline without names.
     pub fn index(&self) -> &ChunkFile {
         &self.index
     }
@@ -80,7 +118,7 @@ impl File {
 
     /// An error of game `i`, with its place.
     pub(crate) fn named(&self, i: usize, error: Error) -> Error {
-        error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
+        error.in_chunk(i).in_member(self.name(i)).in_source(self.path.display().to_string())
     }
 
     /// The stored bytes of game `i`, held against nothing.
@@ -96,6 +134,9 @@ impl File {
     pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
         let bytes = self.bytes(i)?;
         let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
+        if !known {
+            self.complete()?;
+        }
         if !known && let Err(e) = self.index().check(i, bytes) {
             // What came over a network may come right the next time.
             let span = self.index().span(i).unwrap_or_default();
@@ -149,30 +190,41 @@ impl ChunkPack {
             );
             return Err(refuse(Kind::Truncated, &detail).into());
         }
+        if residence != Residence::Memory
+            && !is_local(folder)
+            && let Some((files, layout)) = opening::open(folder, residence, codecs)?
+        {
+            return Ok(ChunkPack::of(folder, files, layout));
+        }
         let mut names = files(folder)?;
         names.retain(|name| is_chunks(name));
         if names.is_empty() {
             return Err(refuse(Kind::Missing, "there are no games-*.chunks here").into());
         }
-        let (mut opened, mut first, mut hash) = (Vec::new(), vec![(0, 0)], Xxh3::new());
-        for name in names {
-            let file = File::open_as(folder.join(name), residence, codecs)?;
+        let opened = names.into_iter().map(|name| File::open_as(folder.join(name), residence, codecs));
+        let opened = opened.collect::<FormatResult<Vec<_>>>()?;
+        let (_, layout) = kind(&opened)?;
+        Ok(ChunkPack::of(folder, opened, layout))
+    }
+
+    /// The pack of some files, of which there is one at least.
+    fn of(folder: &Path, files: Vec<File>, layout: Arc<Layout>) -> Self {
+        let (mut first, mut hash) = (vec![(0, 0)], Xxh3::new());
+        for file in &files {
             let (frames, games) = first[first.len() - 1];
             first.push((frames + file.index().total_frames(), games + file.index().len() as u64));
             hash.update(&file.index().identity().to_le_bytes());
-            opened.push(file);
         }
-        let (codec, layout) = kind(&opened)?;
-        Ok(ChunkPack {
+        ChunkPack {
             folder: folder.to_owned(),
-            codec,
+            codec: files[0].codec,
             layout,
-            files: opened,
+            files,
             tools: Mutex::default(),
             first,
             identity: hash.digest(),
             sums: Mutex::default(),
-        })
+        }
     }
 
     /// The folder.
@@ -256,7 +308,7 @@ impl ChunkPack {
 
     /// Where game `i` came from: the file that was packed, and the member.
     pub fn source(&self, game: u64) -> &str {
-        self.place(game).map_or("", |(file, within, _)| file.index().name(within))
+        self.place(game).map_or("", |(file, within, _)| file.name(within))
     }
 
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
@@ -315,7 +367,9 @@ impl FrameTable for ChunkPack {
         }
         for (file, games) in self.files.iter().zip(games) {
             let spans = games.into_iter().filter_map(|game| file.index().span(game));
-            let ranges: Vec<_> = spans.map(|span| (span.offset as usize, (span.offset + span.len) as usize)).collect();
+            let mut ranges: Vec<_> =
+                spans.map(|span| (span.offset as usize, (span.offset + span.len) as usize)).collect();
+            ranges.extend((file.outlined && !ranges.is_empty()).then(|| file.index_range()));
             each(&file.held, &ranges)?;
         }
         Ok(())
@@ -356,7 +410,7 @@ impl Straight for ChunkPack {
 }
 
 /// What the chunks of some files hold, and the layout of their records.
-fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
+pub(super) fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
     let Some(first) = files.first() else { return Err(Error::new(Kind::Missing, "there are no chunk files")) };
     if let Some(other) = files.iter().find(|file| file.codec.tag() != first.codec.tag()) {
         let (is, was) = (other.codec.name(), first.codec.name());

@@ -1,7 +1,7 @@
 //! The folder of a pack of whole games -> the pack, open, or what its chunks are, by the table of kinds; and
 //! what its games weigh. Changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gristmill_format::Result as FormatResult;
 use gristmill_format::container::chunks::ChunkFile;
@@ -14,7 +14,8 @@ use gristmill_runtime::store::{Residence, open_file};
 use super::codec;
 use crate::chunks::codec::Codec;
 use crate::chunks::open::{ChunkPack, File};
-use crate::chunks::sums;
+use crate::chunks::{files, is_chunks, opening, sums};
+use crate::opening::{write, wrong};
 
 impl ChunkPack {
     /// Opens the pack in `folder`.
@@ -33,6 +34,22 @@ impl File {
     pub fn open(path: &Path) -> FormatResult<Self> {
         Self::open_as(path.to_owned(), Residence::Mapped, codec)
     }
+}
+
+/// Writes what opening needs into `folder`, for a pack whose chunk files are at `paths`, in order, and whose manifest has this text. A job
+/// does it before it writes the manifest.
+///
+/// Errors, with the file: as [`File::open`]; `Path`.
+pub fn write_opening(folder: &Path, paths: &[PathBuf], manifest: &str) -> Result<()> {
+    write(folder, opening::bytes_of(paths, manifest, codec)?)
+}
+
+/// What is wrong with the file of what opening the pack in `folder` needs; none where there is no file, or the pack is not whole.
+pub fn wrong_opening(folder: &Path) -> Option<&'static str> {
+    let mut names = files(folder).ok()?;
+    names.retain(|name| is_chunks(name));
+    let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+    wrong(folder, |manifest| opening::bytes_of(&paths, manifest, codec).ok()?)
 }
 
 /// What the chunks of the pack in a folder are; none where it is no chunk pack. Reads the index of the first file.

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill_format::source::{ReadAt, Span, read_span};
@@ -167,6 +168,76 @@ pub struct Guard {
     unseen: AtomicU64,
 }
 
+/// What a file of checksums begins with.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    block_rows: u32,
+    /// XXH3-64 of the bytes before the rows.
+    header: u64,
+}
+
+impl Head {
+    /// The beginning of the checksums of these rows.
+    ///
+    /// Errors, with their file: `Corrupt`.
+    fn read(head: &[u8], shard: &Shard) -> Result<Self> {
+        let path = beside(&shard.path);
+        let refuse = |detail: String| Error::new(Kind::Corrupt, detail).in_source(path.display().to_string());
+        let (magic, rest) = head.split_at(head.len().min(MAGIC.len()));
+        if magic != MAGIC || head.len() < HEAD {
+            return Err(refuse(format!("these are no checksums of rows in a version that is known here; {REMEDY}")));
+        }
+        let words = rest.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>();
+        let numbers: Vec<u64> = rest[8..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let (block_rows, row_bytes, rows, offset) = (words[0], words[1], numbers[0], numbers[1]);
+        if !block_rows.is_power_of_two() || block_rows > MOST_BLOCK_ROWS {
+            return Err(refuse(format!(
+                "blocks of {block_rows} rows; expected a power of two up to {MOST_BLOCK_ROWS}; {REMEDY}"
+            )));
+        }
+        let here = (shard.layout.size() as u64, shard.rows, shard.offset);
+        if (u64::from(row_bytes), rows, offset) != here {
+            let detail = format!(
+                "checksums of {rows} rows of {row_bytes} bytes from byte {offset} on; {} has {} of {} bytes from byte {} on: \
+                 another program wrote it, or one of the two is damaged; {REMEDY}",
+                shard.path.display(),
+                shard.rows,
+                here.0,
+                shard.offset
+            );
+            return Err(refuse(detail));
+        }
+        Ok(Head { block_rows, header: numbers[2] })
+    }
+
+    fn blocks(&self, shard: &Shard) -> u64 {
+        shard.rows.div_ceil(u64::from(self.block_rows))
+    }
+
+    /// Refuses checksums of rows whose header had another hash.
+    fn fits(&self, header: u64, shard: &Shard) -> Result<()> {
+        if header == self.header {
+            return Ok(());
+        }
+        let detail = format!("the header is not what it was when the checksums beside it were made; {REMEDY}");
+        Err(Error::new(Kind::Corrupt, detail).in_source(shard.path.display().to_string()))
+    }
+}
+
+/// What the checksums beside a file of rows begin with; nothing where there are none.
+///
+/// Errors, with the file: `Io`.
+pub(super) fn head_of(shard: &Shard) -> Result<Vec<u8>> {
+    let path = beside(&shard.path);
+    let file = match open_file(&path) {
+        Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => return Ok(Vec::new()),
+        file => file?,
+    };
+    let mut head = Vec::new();
+    let read = read_span(&*file, Span { offset: 0, len: HEAD as u64 }, HEAD as u64, &mut head);
+    read.map(|()| head).map_err(|e| e.in_source(path.display().to_string()))
+}
+
 impl Guard {
     /// The checksums beside a file of rows; none where there are none. The header is held against its own.
     ///
@@ -185,49 +256,45 @@ impl Guard {
                 _ => e.in_source(path.display().to_string()),
             }
         })?;
-        let (magic, rest) = head.split_at(MAGIC.len());
-        let words = rest.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>();
-        let numbers: Vec<u64> = rest[8..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let (block_rows, row_bytes, rows, offset) = (words[0], words[1], numbers[0], numbers[1]);
-        if magic != MAGIC {
-            return Err(refuse(format!("these are no checksums of rows in a version that is known here; {REMEDY}")));
-        }
-        if !block_rows.is_power_of_two() || block_rows > MOST_BLOCK_ROWS {
-            return Err(refuse(format!(
-                "blocks of {block_rows} rows; expected a power of two up to {MOST_BLOCK_ROWS}; {REMEDY}"
-            )));
-        }
-        let here = (shard.layout.size() as u64, shard.rows, shard.offset);
-        if (u64::from(row_bytes), rows, offset) != here {
-            let detail = format!(
-                "checksums of {rows} rows of {row_bytes} bytes from byte {offset} on; {} has {} of {} bytes from byte {} on: \
-                 another program wrote it, or one of the two is damaged; {REMEDY}",
-                shard.path.display(),
-                shard.rows,
-                here.0,
-                shard.offset
-            );
-            return Err(refuse(detail));
-        }
-        let blocks = rows.div_ceil(u64::from(block_rows));
+        let head = Head::read(&head, shard)?;
+        let blocks = head.blocks(shard);
         let sums = HeldFile::open(&path, HEAD as u64, blocks.saturating_mul(8), Residence::Memory)?;
         let place = |e: Error| e.in_source(shard.path.display().to_string());
         let header = open_file(&shard.path).and_then(|file| header_of(&*file, shard)).map_err(place)?;
-        if xxh3_64(&header) != numbers[2] {
-            let detail = format!("the header is not what it was when the checksums beside it were made; {REMEDY}");
-            return Err(Error::new(Kind::Corrupt, detail).in_source(shard.path.display().to_string()));
-        }
+        head.fits(xxh3_64(&header), shard)?;
+        Ok(Some(Guard::with(sums, head, shard)))
+    }
+
+    /// The checksums beside a file of rows that are elsewhere and open, of which each is read with the first row of its block.
+    /// `head` is what they begin with, `header` the XXH3-64 of the bytes before the rows.
+    ///
+    /// Errors, with a file: as [`Guard::open`].
+    pub(super) fn outlined(
+        shard: &Shard,
+        head: &[u8],
+        header: u64,
+        from: Arc<dyn ReadAt>,
+        residence: Residence,
+    ) -> Result<Self> {
+        let head = Head::read(head, shard)?;
+        head.fits(header, shard)?;
+        let bytes = head.blocks(shard).saturating_mul(8);
+        let sums = HeldFile::of(&beside(&shard.path), from, HEAD as u64, bytes, residence)?;
+        Ok(Guard::with(sums, head, shard))
+    }
+
+    fn with(sums: HeldFile, head: Head, shard: &Shard) -> Self {
+        let blocks = head.blocks(shard);
         let seen = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let (path, shift) = (shard.path.clone(), block_rows.trailing_zeros());
-        Ok(Some(Guard {
+        Guard {
             sums,
-            path,
-            offset,
-            row_bytes: row_bytes as usize,
-            shift,
+            path: shard.path.clone(),
+            offset: shard.offset,
+            row_bytes: shard.layout.size(),
+            shift: head.block_rows.trailing_zeros(),
             seen,
             unseen: AtomicU64::new(blocks),
-        }))
+        }
     }
 
     /// What is wrong with each block that does not have its checksum; `rows` are the rows of the file.
@@ -244,6 +311,7 @@ impl Guard {
         let bytes = self.row_bytes << self.shift;
         let start = block as usize * bytes;
         let end = rows.len().min(start + bytes);
+        self.sums.have(8 * block as usize, 8 * block as usize + 8)?;
         let said = self.sums.bytes().as_chunks().0.get(block as usize).map(|sum| u64::from_le_bytes(*sum));
         if Some(xxh3_64(&rows[start..end])) != said {
             let first = block << self.shift;
@@ -279,6 +347,14 @@ impl Guarding for Guard {
 
     fn check_all(&self, records: &[u8]) -> Result<()> {
         (0..self.blocks(records)).try_for_each(|block| self.check(block, records))
+    }
+
+    fn far_sums(&self) -> Option<&HeldFile> {
+        (!self.sums.is_whole()).then_some(&self.sums)
+    }
+
+    fn sums_of(&self, rows: Range<u64>) -> (usize, usize) {
+        (8 * (rows.start >> self.shift) as usize, 8 * (rows.end.saturating_sub(1) >> self.shift) as usize + 8)
     }
 
     fn block(&self, row: u64) -> Range<u64> {

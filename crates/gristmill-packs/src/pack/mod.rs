@@ -7,7 +7,7 @@ use std::path::Path;
 pub use gristmill_format::g2048::RowForm;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::lineage;
-pub use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE, STAGING};
+pub use gristmill_runtime::names::{MANIFEST, METADATA, OPENING, QUARANTINE, STAGING};
 use gristmill_runtime::store::files::is_file;
 use serde::{Deserialize, Deserializer};
 
@@ -20,6 +20,7 @@ pub mod games;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
+pub mod opening;
 pub mod recorder;
 pub mod rows;
 pub mod runs;
@@ -63,7 +64,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     names.extend(listed(folder, is_checksums)?);
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
-    let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);
+    let others = [METADATA, VALUATION_TYPES, MANIFEST, OPENING, QUARANTINE, lineage::FILE].map(str::to_owned);
     for name in others.into_iter().chain(logs) {
         if is_file(&folder.join(&name))? {
             names.push(name);

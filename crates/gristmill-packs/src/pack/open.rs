@@ -10,13 +10,14 @@ use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::store::Residence;
 use gristmill_runtime::store::files::read_text;
-use gristmill_runtime::store::place::resolved;
+use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::table::{FileTable, FrameTable, Guarding, Part};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::checksums::{Guard, Verify};
 use super::games::RunTable;
 use super::metadata::Metadata;
+use super::opening::{self, Opened};
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
@@ -63,21 +64,19 @@ impl RowPack {
     /// Errors: as [`RowPack::open`]; `Config` in `verify` for a check of rows without checksums.
     pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
         let folder = &*resolved(folder)?;
-        let found = shards::list(folder)?;
-        let columns = recognise(&found)?;
-        let vectors = embeddings::list(folder, &found)?;
+        let known = match residence != Residence::Memory && !is_local(folder) {
+            true => opening::open(folder, residence, verify)?,
+            false => None,
+        };
+        let Opened { columns, shards, table, index, valuations, identity, vectors } = match known {
+            Some(known) => known,
+            None => read(folder, residence, verify)?,
+        };
+        let vectors = if vectors { embeddings::list(folder, &shards)? } else { None };
         let embeddings = vectors.map(|vectors| embeddings::table(vectors, residence)).transpose()?;
-        let layout = found[0].layout.clone();
-        let guards = guards(&found, verify)?;
-        let parts = found.into_iter().map(|shard| Part { path: shard.path, offset: shard.offset, rows: shard.rows });
-        let table = FileTable::open(layout, parts.collect(), residence)?.guarded(guards);
         if verify == Some(Verify::Open) {
             table.check_all()?;
         }
-        let metadata = Metadata::open(folder.join(METADATA))?;
-        let index = RunIndex::read(&metadata, &table, columns.form())?;
-        let valuations = valuations(folder)?;
-        let identity = identity(&table, &index, &valuations)?;
         let index = Arc::new(index);
         let (folder, table) = (folder.to_owned(), Arc::new(RunTable::new(table, Arc::clone(&index))));
         let (values_in, values) = (folder.clone(), OnceLock::new());
@@ -182,6 +181,21 @@ impl RowPack {
     }
 }
 
+/// The pack in a folder by its own files.
+fn read(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Opened> {
+    let found = shards::list(folder)?;
+    let columns = recognise(&found)?;
+    let layout = found[0].layout.clone();
+    let guards = guards(&found, verify)?;
+    let part = |shard: &Shard| Part { path: shard.path.clone(), offset: shard.offset, rows: shard.rows };
+    let table = FileTable::open(layout, found.iter().map(part).collect(), residence)?.guarded(guards);
+    let metadata = Metadata::open(folder.join(METADATA))?;
+    let index = RunIndex::read(&metadata, &table, columns.form())?;
+    let valuations = valuations(folder)?;
+    let identity = identity(&table, &index, &valuations)?;
+    Ok(Opened { columns, shards: found, table, index, valuations, identity, vectors: true })
+}
+
 /// What guards each file of rows.
 fn guards(files: &[Shard], verify: Option<Verify>) -> Result<Vec<Option<Box<dyn Guarding>>>> {
     let guard = |file: &Shard| -> Result<Option<Box<dyn Guarding>>> {
@@ -189,17 +203,17 @@ fn guards(files: &[Shard], verify: Option<Verify>) -> Result<Vec<Option<Box<dyn 
             return Ok(None);
         }
         match Guard::open(file)? {
-            None if verify.is_some() => {
-                let text = format!(
-                    "{} has no checksums beside it: `gristmill checksum PACK` makes them, once",
-                    file.path.display()
-                );
-                Err(gristmill_runtime::Error::config("verify", text))
-            }
+            None if verify.is_some() => Err(unguarded(&file.path)),
             guard => Ok(guard.map(|guard| Box::new(guard) as Box<dyn Guarding>)),
         }
     };
     files.iter().map(guard).collect()
+}
+
+/// The refusal of a check of rows without checksums.
+pub(super) fn unguarded(rows: &Path) -> gristmill_runtime::Error {
+    let text = format!("{} has no checksums beside it: `gristmill checksum PACK` makes them, once", rows.display());
+    gristmill_runtime::Error::config("verify", text)
 }
 
 /// The columns of the rows in the files of a pack. It must have at least one file.
@@ -237,7 +251,8 @@ pub fn valuations(folder: &Path) -> Result<ValuationTypes> {
     Ok(ValuationTypes::parse(&text).map_err(place)?)
 }
 
-fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) -> Result<u64> {
+/// A hash of what a pack holds.
+pub(super) fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) -> Result<u64> {
     let mut hash = Xxh3::new();
     hash.update(table.layout().to_descr().as_bytes());
     hash.update(valuations.to_json().as_bytes());

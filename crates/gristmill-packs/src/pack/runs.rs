@@ -63,17 +63,22 @@ impl RunIndex {
         Ok(index)
     }
 
-    /// Lays the runs out one after the other; whether that agrees with the rows that it checks.
+    /// Runs that are known to lie one after the other, in order of id, in so many rows; none where they cannot.
+    pub(super) fn laid(runs: Vec<Run>, rows: u64) -> Option<Self> {
+        let ordered = runs.is_sorted_by(|one, next| one.id < next.id) && u32::try_from(runs.len()).is_ok();
+        let mut index = RunIndex { runs, stretches: Vec::new(), by_run: OnceLock::new(), rows };
+        (ordered && index.lay()).then_some(index)
+    }
+
+    /// Whether the rows of each run lie in one piece, in order of id.
+    pub(super) fn lies_in_order(&self) -> bool {
+        self.stretches.is_sorted_by(|(_, one), (_, next)| one < next)
+            && self.runs.iter().map(|run| run.steps).try_fold(0, u64::checked_add) == Some(self.rows)
+    }
+
+    /// Lays the runs out, and says whether that agrees with the rows that it checks.
     fn count(&mut self, table: &dyn FrameTable) -> Result<bool> {
-        let mut at = 0u64;
-        for (run, i) in self.runs.iter().zip(0u32..) {
-            if run.steps > 0 {
-                self.stretches.push((at, i));
-            }
-            let Some(end) = at.checked_add(run.steps) else { return Ok(false) };
-            at = end;
-        }
-        if at != self.rows {
+        if !self.lay() {
             return Ok(false);
         }
         let step = self.stretches.len().div_ceil(LOOKED_AT).max(1);
@@ -84,6 +89,19 @@ impl RunIndex {
             }
         }
         Ok(true)
+    }
+
+    /// Lays the runs out one after the other; whether they have as many rows as there are.
+    fn lay(&mut self) -> bool {
+        let mut at = 0u64;
+        for (run, i) in self.runs.iter().zip(0u32..) {
+            if run.steps > 0 {
+                self.stretches.push((at, i));
+            }
+            let Some(end) = at.checked_add(run.steps) else { return false };
+            at = end;
+        }
+        at == self.rows
     }
 
     /// Whether the first two and the last two rows of a stretch say that they are of its run.

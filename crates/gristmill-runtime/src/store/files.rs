@@ -1,7 +1,7 @@
 //! The path or URL of one file or folder, wherever it is -> its bytes, its length, the names in it.
 //! Reads small files whole, up to a bound that the caller sets; writes and removes single files in buckets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -192,6 +192,18 @@ pub fn names(folder: &Path) -> crate::Result<Vec<String>> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+/// The files directly in a folder that is elsewhere, open, by those of their names that `is` accepts; none of this machine.
+///
+/// Errors: as [`Store::open_listed`].
+pub fn listed(folder: &Path, is: &dyn Fn(&str) -> bool) -> crate::Result<BTreeMap<String, Arc<dyn ReadAt>>> {
+    let Some(found) = elsewhere(folder) else { return Ok(BTreeMap::new()) };
+    let (store, name) = found?;
+    let above = if name.is_empty() { String::new() } else { format!("{name}/") };
+    let own = |full: &str| full.strip_prefix(&above).filter(|rest| !rest.contains('/') && is(rest)).map(str::to_owned);
+    let files = store.open_listed(&name, &|full| own(full).is_some())?;
+    Ok(files.into_iter().filter_map(|(full, file)| Some((own(&full)?, file))).collect())
 }
 
 /// At most `most` names directly below a name of a store.

@@ -50,8 +50,14 @@ impl HeldFile {
     ///
     /// Errors, with the path: `Io`; `Truncated` when the file ends before that; `TooLarge` when there is no such memory.
     pub fn open(path: &Path, offset: u64, len: u64, residence: Residence) -> Result<Self> {
+        HeldFile::of(path, open_file(path)?, offset, len, residence)
+    }
+
+    /// The same of a file that is open.
+    ///
+    /// Errors: as [`HeldFile::open`].
+    pub fn of(path: &Path, from: Arc<dyn ReadAt>, offset: u64, len: u64, residence: Residence) -> Result<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
-        let from = open_file(path)?;
         let there = from.len().map_err(place)?;
         if offset.checked_add(len).is_none_or(|end| end > there) {
             let detail = format!("expected {len} bytes from byte {offset} on, the file has {there}");

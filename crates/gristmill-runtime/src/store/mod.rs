@@ -31,8 +31,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Kind, Result};
 
 use crate::runtime::scheduler::Crew;
 
@@ -168,6 +168,23 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// Errors: as [`Store::stat`].
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
+
+    /// Opens the files below a folder whose names `is` accepts, each with its name. Where lists tell versions of files apart, it
+    /// asks for nothing but the list.
+    ///
+    /// Errors: as [`Store::open`]; `Io` where not all could be listed.
+    fn open_listed(&self, folder: &str, is: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
+        let mut names = Vec::new();
+        let faults = self.list_below(folder, &mut |stat| {
+            names.extend(is(&stat.name).then(|| stat.name.to_string()));
+            ControlFlow::Continue(())
+        });
+        if let Some(why) = faults.messages().last() {
+            let e = Error::new(Kind::Io(std::io::ErrorKind::Other), why);
+            return Err(e.in_source(format!("{}/{folder}", self.root())));
+        }
+        names.into_iter().map(|name| Ok((name.clone(), self.open(&name)?))).collect()
+    }
 
     /// Digests of its files that were read whole.
     fn readings(&self) -> &Readings;

@@ -15,7 +15,7 @@ use gristmill_engine::chunks::metadata::{self, Games};
 use gristmill_engine::chunks::sums;
 use gristmill_engine::database::Writer;
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::kinds::packs::unkept;
+use gristmill_engine::kinds::packs::{unkept, write_opening};
 use gristmill_engine::lineage::{Step, WRITER};
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::pack::{MANIFEST, METADATA};
@@ -249,20 +249,28 @@ impl<'a> Assembly<'a> {
     /// Weighs the games of those files that have no sums by some rule: of the pack that is added to, or of an
     /// interrupted job without that rule. The reader names damaged games.
     fn weigh_others(&self) -> Result<()> {
-        for file in &self.standing.files {
+        for (file, chunks) in self.standing.files.iter().zip(self.chunk_files()) {
             let staged = self.staging.path(&file.name);
-            let there = self.options.output.join(&file.name);
-            let chunks = if staged.exists() { &staged } else { &there };
             for rule in self.rules.iter() {
                 if self.options.stop.load(Ordering::Relaxed) {
                     return Err(Error::Stopped);
                 }
-                if let Ok(Some((index, sums))) = unkept(chunks, &**rule) {
+                if let Ok(Some((index, sums))) = unkept(&chunks, &**rule) {
                     sums::write(&staged, index, rule.id(), &sums)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where each chunk file is now: staged, or in the pack that is added to.
+    fn chunk_files(&self) -> Vec<PathBuf> {
+        let place = |file: &ChunkFileEntry| {
+            Some(self.staging.path(&file.name))
+                .filter(|path| path.exists())
+                .unwrap_or(self.options.output.join(&file.name))
+        };
+        self.standing.files.iter().map(place).collect()
     }
 
     fn checkpoint(&mut self) -> Result<()> {
@@ -278,6 +286,7 @@ impl<'a> Assembly<'a> {
     pub(super) fn finish(mut self) -> Result<(Staging, Standing)> {
         self.close()?;
         self.weigh_others()?;
+        let chunk_files = self.chunk_files();
         self.metadata.finish_anew()?;
         stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();
@@ -303,7 +312,9 @@ impl<'a> Assembly<'a> {
                 None => made.finish(self.options, self.standing.append, said),
             },
         };
-        stage(&self.staging, MANIFEST, &manifest.to_json()?)?;
+        let manifest = manifest.to_json()?;
+        write_opening(&self.staging.path(""), &chunk_files, &manifest)?;
+        stage(&self.staging, MANIFEST, &manifest)?;
         Ok((self.staging, self.standing))
     }
 }

@@ -111,6 +111,10 @@ pub(super) fn verify(
         Ok(None) => {}
         Err(e) => told(report, keep, e)?,
     }
+    if let Some(detail) = pack::opening::wrong(folder) {
+        let path = folder.join(pack::OPENING).display().to_string();
+        report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path)));
+    }
     judge.files().iter().for_each(|file| summed(&file.shard, keep, report));
     let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
     if all { values::verify(folder, &shards, options, report, progress) } else { Ok(()) }

@@ -201,6 +201,25 @@ impl Store for Bucket {
         Ok(Arc::new(Object::open(Arc::clone(&self.requests), key_of(name)?)?))
     }
 
+    fn open_listed(&self, folder: &str, is: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
+        let mut metas = Vec::new();
+        self.requests.list(&key_of(folder)?, &mut |meta| {
+            metas.extend(is(meta.location.as_ref()).then_some(meta));
+            ControlFlow::Continue(())
+        })?;
+        let open = |meta: ObjectMeta| -> Result<(String, Arc<dyn ReadAt>)> {
+            let name = meta.location.to_string();
+            // Nothing says that the mark in a list of a web server is that of its answers.
+            let listed = self.requests.parts.as_ref().and_then(|_| Object::listed(Arc::clone(&self.requests), meta));
+            let file = match listed {
+                Some(object) => Arc::new(object),
+                None => self.open(&name)?,
+            };
+            Ok((name, file))
+        };
+        metas.into_iter().map(open).collect()
+    }
+
     fn readings(&self) -> &Readings {
         &self.readings
     }

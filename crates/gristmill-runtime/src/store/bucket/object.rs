@@ -53,6 +53,15 @@ impl Object {
         Ok(Object { requests, key, meta, head, latest: Mutex::default() })
     }
 
+    /// An object as a list has it, without a request; none of one whose versions the list does not tell apart.
+    pub(super) fn listed(requests: Arc<Requests>, mut meta: ObjectMeta) -> Option<Self> {
+        // Lists of some clouds leave out the quotes that answers about one object have.
+        let tag = meta.e_tag.take().filter(|tag| !tag.is_empty())?;
+        meta.e_tag = Some(if tag.ends_with('"') { tag } else { format!("\"{tag}\"") });
+        let key = meta.location.clone();
+        Some(Object { requests, key, meta, head: Bytes::new(), latest: Mutex::default() })
+    }
+
     /// Bytes of it, in one request.
     fn fetch(&self, range: Range<u64>) -> Result<Bytes> {
         self.requests.get(&self.key, range, &self.meta)

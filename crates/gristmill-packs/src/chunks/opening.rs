@@ -1,0 +1,109 @@
+//! Chunk files <-> what opening a pack of them needs: names, lengths and checksums of indexes, what chunks hold, and the bytes and
+//! frames of each game. Whoever opens a pack by it holds each index against it before the first game of its file is read.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::Result as FormatResult;
+use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
+use gristmill_format::layout::Layout;
+use gristmill_runtime::error::Result;
+use gristmill_runtime::names::{file_name, is_chunks};
+use gristmill_runtime::store::Residence;
+
+use super::open::{Codecs, File, kind};
+use crate::opening::numbers::{Bytes, put, put_block};
+use crate::opening::{self, Opening, sealed};
+
+/// A chunk file, as it is listed.
+struct Listed<'a> {
+    name: &'a str,
+    len: u64,
+    identity: u64,
+    chunks: Vec<(u32, u32)>,
+}
+
+/// The files of a pack, open, with the layout of their records.
+pub(super) type Opened = (Vec<File>, Arc<Layout>);
+
+/// The bytes of the file for a pack whose chunk files are at `paths`, in order, and whose manifest has this text; none where the
+/// layout of its records has no text that says it.
+///
+/// Errors: as [`ChunkFile::open`], with the file.
+pub(crate) fn bytes_of(paths: &[PathBuf], manifest: &str, codecs: Codecs) -> FormatResult<Option<Vec<u8>>> {
+    let files = paths.iter().map(|path| File::open_as(path.clone(), Residence::Mapped, codecs));
+    let files = files.collect::<FormatResult<Vec<_>>>()?;
+    let (codec, layout) = kind(&files)?;
+    let descr = layout.to_descr();
+    if !Layout::parse_descr(&descr).is_ok_and(|read| read == *layout) {
+        return Ok(None);
+    }
+    let mut body = codec.tag().to_vec();
+    put_block(&mut body, descr.as_bytes());
+    body.extend_from_slice(&(files.len() as u64).to_le_bytes());
+    for file in &files {
+        let (name, index) = (file.path().file_name().unwrap_or_default().to_string_lossy().into_owned(), file.index());
+        let span = index.index_span();
+        put_block(&mut body, name.as_bytes());
+        let frames: Vec<u64> = (0..index.len()).map(|i| index.frames(i).into()).collect();
+        let lens: Vec<u64> = (0..index.len()).map(|i| index.span(i).unwrap_or_default().len).collect();
+        let unit = unit(&frames, &lens);
+        for number in [span.offset + span.len, index.identity(), index.len() as u64, unit] {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
+        put(&mut body, &frames);
+        if unit == 0 {
+            put(&mut body, &lens);
+        }
+    }
+    Ok(Some(sealed(opening::Layout::Chunks, manifest, &body)))
+}
+
+/// Bytes of a frame, where all chunks have as many for each; else 0.
+fn unit(frames: &[u64], lens: &[u64]) -> u64 {
+    let unit = frames.first().zip(lens.first()).map_or(0, |(frames, len)| len / frames.max(&1));
+    let fits = frames.iter().zip(lens).all(|(frames, len)| frames * unit == *len);
+    if fits { unit } else { 0 }
+}
+
+/// The files of the pack in `folder`, which is elsewhere, by what its opening needs; none where that lacks, does not fit or is damaged.
+///
+/// Errors: those of reading; as [`HeldFile::of`](gristmill_runtime::store::HeldFile::of).
+pub(super) fn open(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Option<Opened>> {
+    let Some(opening) = Opening::read(folder, opening::Layout::Chunks, &is_chunks)? else { return Ok(None) };
+    let Some((tag, layout, listed)) = read(&opening.body) else { return Ok(None) };
+    let names: BTreeSet<&str> = listed.iter().map(|file| file.name).collect();
+    if listed.is_empty() || names.len() != opening.files.len() {
+        return Ok(None);
+    }
+    let Ok(codec) = codecs(tag) else { return Ok(None) };
+    let mut files = Vec::new();
+    for (i, Listed { name, len, identity, chunks }) in listed.into_iter().enumerate() {
+        let Some(from) = opening.file(name, len).filter(|_| name == file_name(i)) else { return Ok(None) };
+        let Ok(index) = ChunkFile::outlined(tag, identity, len, chunks) else { return Ok(None) };
+        files.push(File::outlined(folder.join(name), from, index, codec, residence)?);
+    }
+    Ok(Some((files, Arc::new(layout))))
+}
+
+/// What a body says: what chunks hold, the layout of their records, and the files.
+fn read(body: &[u8]) -> Option<(Tag, Layout, Vec<Listed<'_>>)> {
+    let mut bytes = Bytes(body);
+    let tag = *bytes.take(8)?.first_chunk()?;
+    let layout = Layout::parse_descr(bytes.text()?).ok()?;
+    let (count, mut files) = (bytes.word()?, Vec::new());
+    for _ in 0..count {
+        let name = bytes.text()?;
+        let (len, identity, games, unit) = (bytes.word()?, bytes.word()?, bytes.word()?, bytes.word()?);
+        let frames = bytes.numbers(games)?;
+        let lens = match unit {
+            0 => bytes.numbers(games)?,
+            _ => frames.iter().map(|frames| frames.checked_mul(unit)).collect::<Option<_>>()?,
+        };
+        let pair = |(len, frames): (u64, u64)| Some((u32::try_from(len).ok()?, u32::try_from(frames).ok()?));
+        let chunks = lens.into_iter().zip(frames).map(pair).collect::<Option<_>>()?;
+        files.push(Listed { name, len, identity, chunks });
+    }
+    bytes.0.is_empty().then_some((tag, layout, files))
+}
