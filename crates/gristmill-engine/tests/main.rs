@@ -15,6 +15,7 @@ mod facts_index;
 mod games;
 mod ledger_corpus;
 mod open_files;
+mod opening;
 mod page_order;
 mod page_vectors;
 mod shuffle_quality;
