@@ -79,7 +79,10 @@ impl Served {
         let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
         let url = format!("s3://{bucket}");
         set_options(&url, Options { endpoint: Some(server.address), anonymous: true, ..Options::default() });
-        set_cache(Cache { folder: Some(std::env::temp_dir().join(format!("twins-{}", std::process::id()))), limit: Some(1 << 60) });
+        set_cache(Cache {
+            folder: Some(std::env::temp_dir().join(format!("twins-{}", std::process::id()))),
+            limit: Some(1 << 60),
+        });
         Served { _folder: folder, url }
     }
 

@@ -96,7 +96,8 @@ pub(super) fn write(
     if to == To::Legacy {
         new.make_legacy()?;
     }
-    new.finish()?;
+    new.shorten()?;
+    new.finish_anew()?;
     if to.form() == Form::Steps || plan.own.field("valuation_type").is_some() {
         publish::write_whole(&staging.path(row_files::VALUATION_TYPES), &[plan.types.to_json().as_bytes()])?;
     }

@@ -139,7 +139,8 @@ impl super::Merging for Merging<'_> {
                 merged.add(manifest.sources.logs, manifest.sources.stored_bytes);
             }
         }
-        metadata.finish()?;
+        metadata.shorten()?;
+        metadata.finish_anew()?;
         let (files, mut beside) = (writer.finish()?, values.finish()?);
         if let Some(by) = &carried.values {
             let of = |input: &Input| input.beside.lineage();

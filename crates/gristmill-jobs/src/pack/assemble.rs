@@ -302,6 +302,7 @@ impl Assembly<'_> {
         let paths: Vec<PathBuf> = files.iter().map(place).collect();
         pack::opening::write(&self.staging.path(""), &paths, &self.types, &manifest)?;
         stage(&self.staging, pack::MANIFEST, &manifest)?;
+        self.metadata.shorten()?;
         self.metadata.finish_anew()?;
         Ok((self.staging, self.standing, files))
     }

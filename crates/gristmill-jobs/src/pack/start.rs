@@ -176,7 +176,7 @@ impl Layout for Rows {
     }
 
     fn close(staging: &Staging) -> Result<bool> {
-        let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+        let mut metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
         let standing = metadata.progress()?.map(|text| begin::parse::<Rows>(&text)).transpose()?;
         // Where no progress is noted, the database was finished as well: the manifest says whether files stay.
         let append = match standing {
@@ -187,6 +187,7 @@ impl Layout for Rows {
                 staged.files.iter().any(|file| !staged_too(&file.name))
             }),
         };
+        metadata.shorten()?;
         metadata.finish_anew()?;
         Ok(append)
     }

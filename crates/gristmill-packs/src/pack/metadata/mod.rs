@@ -2,6 +2,7 @@
 //! What databases of all layouts have in common, [`database`](crate::database) says.
 
 pub mod columns;
+mod short;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -71,10 +72,13 @@ CREATE TABLE IF NOT EXISTS extras (
 
 impl MetadataWriter {
     /// Opens the database of a pack of rows at `path`, made with its tables when it does not exist.
+    /// Table `extras` is then as it takes rows, until [`MetadataWriter::shorten`].
     ///
     /// Errors: `Format` with the path when it is no database or cannot be written.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
-        Self::with(path, SCHEMA)
+        let mut writer = Self::with(path, SCHEMA)?;
+        writer.lengthen()?;
+        Ok(writer)
     }
 
     /// Writes a run, over what was there under its id. An unknown seed is stored as 0.
