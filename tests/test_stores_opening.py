@@ -235,3 +235,17 @@ def test_jobs_write_it_anew(drops: Path, tmp_path: Path) -> None:
     for name in ("chess", "merged", "rows"):
         assert (tmp_path / name / FILE).exists()
         assert gm.verify(tmp_path / name).ok, name
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_packs_of_before_get_it_once(own: Path, pack: str) -> None:
+    folder = own / f"{pack}-old"
+    assert gm.checksum(folder, dry_run=True).made == [FILE]
+    assert not (folder / FILE).exists()
+    made = gm.checksum(folder)
+    assert (made.made, made.rows) == ([FILE], gm.open(folder).num_frames)
+    assert (folder / FILE).read_bytes() == (own / pack / FILE).read_bytes()
+    assert FILE in gm.checksum(folder).there
+    damage(folder / FILE)
+    assert gm.checksum(folder).made == [FILE]
+    assert (folder / FILE).read_bytes() == (own / pack / FILE).read_bytes()

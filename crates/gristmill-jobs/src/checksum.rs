@@ -1,12 +1,16 @@
-//! `checksum`: the rows of a pack -> checksums of their blocks beside them, for packs that have none. Rows are not changed, and
-//! are held against the manifest before anything is written of them.
+//! `checksum`: the rows of a pack -> checksums of their blocks beside them, for packs that have none; and for packs of every layout what
+//! opening them needs. Rows are not changed, and are held against the manifest before anything is written of them.
 
 use std::path::{Path, PathBuf};
 
+use gristmill_engine::chunks;
 use gristmill_engine::error::Result;
+use gristmill_engine::kinds::packs::{write_opening, wrong_opening};
+use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::checksums::{self, Guard};
 use gristmill_engine::pack::manifest::Manifest;
-use gristmill_engine::pack::{open, shards};
+use gristmill_engine::pack::{self, open, shards};
+use gristmill_engine::store::files::read_text;
 use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish;
 use gristmill_format::{Error as FormatError, Kind};
@@ -40,24 +44,29 @@ pub struct ChecksumOptions {
     pub dry_run: bool,
 }
 
-/// Makes the checksums that the pack lacks, or with `overwrite` all of them. `progress` gets the rows done, and
+/// Makes the checksums that a pack of rows lacks, or with `overwrite` all of them; and for every pack with a manifest the file of what
+/// opening it needs, unless there is one that fits. `progress` gets the rows done, and
 /// all; what it says ends the job between two files.
 ///
 /// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
 /// written, and for checksums that do not fit, unless they are made again; what is wrong with the pack.
 pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
     let (folder, dry_run) = (&*writable(&options.pack, "pack")?, options.dry_run);
+    let mut done = Checksummed { pack: folder.display().to_string(), dry_run, ..Default::default() };
+    if is_pack(folder)? {
+        (done.rows, done.known) = (chunks::manifest::Manifest::read(folder)?.frames, true);
+        let paths =
+            chunks::files(folder)?.into_iter().filter(|name| chunks::is_chunks(name)).map(|name| folder.join(name));
+        let write = |manifest: &str| write_opening(folder, &paths.collect::<Vec<_>>(), manifest);
+        opening(folder, wrong_opening(folder).is_none(), &mut done, write)?;
+        return Ok(done);
+    }
     let files = shards::list(folder)?;
     open::recognise(&files)?;
     let manifest = Manifest::read(folder)?;
     let rows = files.iter().map(|file| file.rows).sum();
-    let mut done = Checksummed {
-        pack: folder.display().to_string(),
-        rows,
-        dry_run,
-        known: manifest.is_some(),
-        ..Default::default()
-    };
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    (done.rows, done.known) = (rows, manifest.is_some());
     let mut so_far = 0;
     for file in files {
         progress(so_far, rows)?;
@@ -87,6 +96,23 @@ pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) ->
         }
         done.made.push(name(&path));
     }
+    let types = open::valuations(folder)?;
+    let write = |manifest: &str| pack::opening::write(folder, &paths, &types, manifest);
+    opening(folder, pack::opening::wrong(folder).is_none(), &mut done, write)?;
     progress(rows, rows)?;
     Ok(done)
+}
+
+/// Makes the file of what opening a pack needs, unless there is one, which `fits`.
+fn opening(folder: &Path, fits: bool, done: &mut Checksummed, write: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+    let path = folder.join(pack::OPENING);
+    let Some(manifest) = read_text(&folder.join(pack::MANIFEST), 1 << 30)? else { return Ok(()) };
+    let is_there = path.exists();
+    if !done.dry_run && !(is_there && fits) {
+        write(&manifest)?;
+    }
+    // Not every pack can have one.
+    let of = if is_there && fits { &mut done.there } else { &mut done.made };
+    of.extend((path.exists() || done.dry_run).then(|| pack::OPENING.to_owned()));
+    Ok(())
 }

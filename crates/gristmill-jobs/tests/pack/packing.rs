@@ -129,7 +129,7 @@ fn shards_are_filled_exactly_and_old_files_go_with_the_pack_they_were_of() {
         let manifest = manifest(&target);
         assert!(manifest.files.iter().rev().skip(1).all(|file| file.rows == shard_rows));
         assert_eq!(rows(&target), rows(&whole));
-        assert_eq!(files(&target).len() as u64, 2 * total.div_ceil(shard_rows) + 3, "{shard_rows}");
+        assert_eq!(files(&target).len() as u64, 2 * total.div_ceil(shard_rows) + 4, "{shard_rows}");
     }
     fs::write(target.join("notes.txt"), "mine").unwrap();
     packed(&PackOptions { existing: Existing::Overwrite, ..options(drop.path(), &target) });

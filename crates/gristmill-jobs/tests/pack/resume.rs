@@ -139,6 +139,6 @@ fn an_input_that_changed_is_refused() {
         let e = pack(&PackOptions { existing: Existing::Resume, ..base.clone() }, &mut |_| {}).unwrap_err().to_string();
         assert!(e.contains(word) && e.contains("--overwrite"), "{e}");
         packed(&PackOptions { existing: Existing::Overwrite, ..base });
-        assert_eq!(files_without_staging(&target).len(), 5);
+        assert_eq!(files_without_staging(&target).len(), 6);
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn verify(
     report: &mut Verification,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let keep = options.max_faults;
+    let (keep, faults) = (options.max_faults, report.fault_count);
     report.will_check(Rule::ALL.map(Rule::name));
     report.will_check([RUN_ID, VALUATION_TYPE, SEED, STEPS, HIGHEST_TILE, FIRST_ROW, MANIFEST, HASH, CHECKSUM]);
     let names = match shards::complete(folder) {
@@ -111,11 +111,14 @@ pub(super) fn verify(
         Ok(None) => {}
         Err(e) => told(report, keep, e)?,
     }
-    if let Some(detail) = pack::opening::wrong(folder) {
+    judge.files().iter().for_each(|file| summed(&file.shard, keep, report));
+    // It was made of a pack without faults.
+    if report.fault_count == faults
+        && let Some(detail) = pack::opening::wrong(folder)
+    {
         let path = folder.join(pack::OPENING).display().to_string();
         report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path)));
     }
-    judge.files().iter().for_each(|file| summed(&file.shard, keep, report));
     let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
     if all { values::verify(folder, &shards, options, report, progress) } else { Ok(()) }
 }
