@@ -351,8 +351,8 @@ def merge(
 def checksum(pack: Path, *, overwrite: bool = False, dry_run: bool = False) -> Checksummed:
     """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they give.
 
-    For every pack with a manifest it also makes `opening.index`, with which a pack in a bucket opens in few requests. `pack`,
-    `merge` and `convert` make both by themselves; packs of other programs and of earlier versions lack them.
+    For every pack with a manifest it also makes `opening.index`, with which a pack in a bucket opens in few requests.
+    `pack`, `merge` and `convert` make both by themselves; packs of other programs and of earlier versions lack them.
 
     Args:
         pack: folder of a pack, of rows or of whole games.

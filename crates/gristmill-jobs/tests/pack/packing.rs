@@ -135,7 +135,15 @@ fn shards_are_filled_exactly_and_old_files_go_with_the_pack_they_were_of() {
     packed(&PackOptions { existing: Existing::Overwrite, ..options(drop.path(), &target) });
     assert_eq!(
         files(&target).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-        ["manifest.json", "metadata.db", "notes.txt", "steps.npy", "steps.npy.xxh3", "valuation_types.json"]
+        [
+            "manifest.json",
+            "metadata.db",
+            "notes.txt",
+            "opening.index",
+            "steps.npy",
+            "steps.npy.xxh3",
+            "valuation_types.json"
+        ]
     );
     // No bound, as the reference has it.
     let none = PackOptions { shard_rows: Some(0), existing: Existing::Overwrite, ..options(drop.path(), &target) };

@@ -1,13 +1,13 @@
 //! Chunk files <-> what opening a pack of them needs: names, lengths and checksums of indexes, what chunks hold, and the bytes and
 //! frames of each game. Whoever opens a pack by it holds each index against it before the first game of its file is read.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
 use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
 use gristmill_format::layout::Layout;
+use gristmill_format::source::ReadAt;
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::{file_name, is_chunks};
 use gristmill_runtime::store::Residence;
@@ -20,6 +20,7 @@ use crate::opening::{self, Opening, sealed};
 struct Listed<'a> {
     name: &'a str,
     len: u64,
+    from: Arc<dyn ReadAt>,
     identity: u64,
     chunks: Vec<(u32, u32)>,
 }
@@ -72,30 +73,33 @@ fn unit(frames: &[u64], lens: &[u64]) -> u64 {
 /// Errors: those of reading; as [`HeldFile::of`](gristmill_runtime::store::HeldFile::of).
 pub(super) fn open(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Option<Opened>> {
     let Some(opening) = Opening::read(folder, opening::Layout::Chunks, &is_chunks)? else { return Ok(None) };
-    let Some((tag, layout, listed)) = read(&opening.body) else { return Ok(None) };
-    let names: BTreeSet<&str> = listed.iter().map(|file| file.name).collect();
-    if listed.is_empty() || names.len() != opening.files.len() {
+    let Some((tag, layout, listed)) = read(&opening) else { return Ok(None) };
+    if listed.is_empty() || listed.len() != opening.files.len() {
         return Ok(None);
     }
     let Ok(codec) = codecs(tag) else { return Ok(None) };
     let mut files = Vec::new();
-    for (i, Listed { name, len, identity, chunks }) in listed.into_iter().enumerate() {
-        let Some(from) = opening.file(name, len).filter(|_| name == file_name(i)) else { return Ok(None) };
+    for Listed { name, len, from, identity, chunks } in listed {
         let Ok(index) = ChunkFile::outlined(tag, identity, len, chunks) else { return Ok(None) };
         files.push(File::outlined(folder.join(name), from, index, codec, residence)?);
     }
     Ok(Some((files, Arc::new(layout))))
 }
 
-/// What a body says: what chunks hold, the layout of their records, and the files.
-fn read(body: &[u8]) -> Option<(Tag, Layout, Vec<Listed<'_>>)> {
-    let mut bytes = Bytes(body);
+/// What a body says of files that are there: what chunks hold, the layout of their records, and the files.
+fn read(opening: &Opening) -> Option<(Tag, Layout, Vec<Listed<'_>>)> {
+    let mut bytes = Bytes(&opening.body);
     let tag = *bytes.take(8)?.first_chunk()?;
     let layout = Layout::parse_descr(bytes.text()?).ok()?;
     let (count, mut files) = (bytes.word()?, Vec::new());
-    for _ in 0..count {
+    for i in 0..count {
         let name = bytes.text()?;
         let (len, identity, games, unit) = (bytes.word()?, bytes.word()?, bytes.word()?, bytes.word()?);
+        let from = opening.file(name, len).filter(|_| name == file_name(i as usize))?;
+        // No file has more games than its index has room for.
+        if games > len / 32 {
+            return None;
+        }
         let frames = bytes.numbers(games)?;
         let lens = match unit {
             0 => bytes.numbers(games)?,
@@ -103,7 +107,7 @@ fn read(body: &[u8]) -> Option<(Tag, Layout, Vec<Listed<'_>>)> {
         };
         let pair = |(len, frames): (u64, u64)| Some((u32::try_from(len).ok()?, u32::try_from(frames).ok()?));
         let chunks = lens.into_iter().zip(frames).map(pair).collect::<Option<_>>()?;
-        files.push(Listed { name, len, identity, chunks });
+        files.push(Listed { name, len, from, identity, chunks });
     }
     bytes.0.is_empty().then_some((tag, layout, files))
 }
