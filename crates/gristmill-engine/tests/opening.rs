@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::names::{MANIFEST, OPENING, file_name};
 use gristmill_engine::pack::open::RowPack;
+use gristmill_engine::store::Residence;
 use gristmill_engine::store::bucket::{Options, counts, set_options};
-use gristmill_engine::store::{Cache, Residence, set_cache};
 use gristmill_engine::table::FrameTable;
 use gristmill_faultserver::{Network, start};
 use gristmill_format::g2048::RowForm;
@@ -79,10 +79,6 @@ impl Served {
         let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
         let url = format!("s3://{bucket}");
         set_options(&url, Options { endpoint: Some(server.address), anonymous: true, ..Options::default() });
-        set_cache(Cache {
-            folder: Some(std::env::temp_dir().join(format!("twins-{}", std::process::id()))),
-            limit: Some(1 << 60),
-        });
         Served { _folder: folder, url }
     }
 
@@ -98,14 +94,7 @@ impl Served {
 
     fn is_bounded(&self) {
         let (requests, bytes) = self.asked();
-        eprintln!("{}: {requests} requests, {bytes} bytes", self.url);
         assert!(requests <= REQUESTS && bytes <= BYTES, "{requests} requests, {bytes} bytes");
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(std::env::temp_dir().join(format!("twins-{}", std::process::id())));
     }
 }
 

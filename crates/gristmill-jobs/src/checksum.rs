@@ -107,12 +107,12 @@ pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) ->
 fn opening(folder: &Path, fits: bool, done: &mut Checksummed, write: impl FnOnce(&str) -> Result<()>) -> Result<()> {
     let path = folder.join(pack::OPENING);
     let Some(manifest) = read_text(&folder.join(pack::MANIFEST), 1 << 30)? else { return Ok(()) };
-    let is_there = path.exists();
-    if !done.dry_run && !(is_there && fits) {
+    let is_there = fits && path.exists();
+    if !is_there && !done.dry_run {
         write(&manifest)?;
     }
     // Not every pack can have one.
-    let of = if is_there && fits { &mut done.there } else { &mut done.made };
+    let of = if is_there { &mut done.there } else { &mut done.made };
     of.extend((path.exists() || done.dry_run).then(|| pack::OPENING.to_owned()));
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Chunk files <-> what opening a pack of them needs: names, lengths and checksums of indexes, what chunks hold, and the bytes and
-//! frames of each game. Whoever opens a pack by it holds each index against it before the first game of its file is read.
+//! frames of each game. A reader holds each index against it before it reads the first game of that file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,4 +110,71 @@ fn read(opening: &Opening) -> Option<(Tag, Layout, Vec<Listed<'_>>)> {
         files.push(Listed { name, len, from, identity, chunks });
     }
     bytes.0.is_empty().then_some((tag, layout, files))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A body of two files of which the games of one have as many bytes for each frame.
+    fn body() -> Vec<u8> {
+        let mut body = b"bullet\0\x01".to_vec();
+        put_block(&mut body, b"[('a', '<u4')]");
+        body.extend_from_slice(&2u64.to_le_bytes());
+        for (i, unit) in [(0, 32u64), (1, 0)] {
+            put_block(&mut body, file_name(i).as_bytes());
+            for number in [100_000, 7, 300, unit] {
+                body.extend_from_slice(&u64::to_le_bytes(number));
+            }
+            put(&mut body, &(0..300).map(|i| 1 + i % 9).collect::<Vec<_>>());
+            if unit == 0 {
+                put(&mut body, &(0..300).map(|i| i % 100).collect::<Vec<_>>());
+            }
+        }
+        body
+    }
+
+    fn opening(body: Vec<u8>) -> Opening {
+        let file = || Arc::new(Zeros(100_000)) as Arc<dyn ReadAt>;
+        Opening { body, files: BTreeMap::from([0, 1].map(|i| (file_name(i), file()))) }
+    }
+
+    struct Zeros(u64);
+
+    impl ReadAt for Zeros {
+        fn len(&self) -> FormatResult<u64> {
+            Ok(self.0)
+        }
+
+        fn read_at(&self, _: u64, _: &mut [u8]) -> FormatResult<usize> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn games_lie_where_the_body_says() {
+        let opening = opening(body());
+        let (tag, layout, files) = read(&opening).unwrap();
+        assert_eq!((tag, layout.size(), files.len()), (*b"bullet\0\x01", 4, 2));
+        assert_eq!((files[0].chunks[1], files[1].chunks[101]), ((64, 2), (1, 1 + 101 % 9)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_breaks_a_reader(at in 0usize..900, with in any::<[u8; 8]>(), end in 0usize..1200) {
+            let mut body = body();
+            let at = at.min(body.len() - 8);
+            body[at..at + 8].copy_from_slice(&with);
+            let len = body.len();
+            for body in [body.clone(), body[..end.min(len)].to_vec()] {
+                for Listed { len, identity, chunks, .. } in read(&opening(body)).into_iter().flat_map(|read| read.2) {
+                    let _ = ChunkFile::outlined(*b"anything", identity, len, chunks);
+                }
+            }
+        }
+    }
 }

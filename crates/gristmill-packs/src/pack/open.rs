@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use gristmill_format::g2048::form::{Columns, Form};
+pub(super) use gristmill_format::g2048::form::{Columns, Form};
 use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;

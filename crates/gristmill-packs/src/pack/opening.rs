@@ -1,10 +1,9 @@
 //! A pack of rows <-> what opening it needs: the headers of its files, the heads of their checksums, its runs and its identity.
-//! Written where rows lie run by run alone, after the rows at the ends of runs were looked at; rows are still held against checksums.
+//! Written where rows lie run by run alone, after the rows at the ends of runs were checked; rows are still held against checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_format::g2048::form::{Columns, Form};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_runtime::error::Result;
@@ -15,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::METADATA;
 use super::checksums::{self, Guard, Verify};
 use super::metadata::{Metadata, Run};
-use super::open::{identity, recognise, unguarded, valuations};
+use super::open::{Columns, Form, identity, recognise, unguarded, valuations};
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
@@ -189,4 +188,55 @@ fn read(body: &[u8]) -> Option<Said<'_>> {
         highest_tile: tiles[i],
     });
     bytes.0.is_empty().then(|| Said { layout, identity, valuations, files, runs: runs.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn body() -> Vec<u8> {
+        let mut body = Vec::new();
+        put_block(&mut body, b"[('a', '<u4')]");
+        for number in [1u64, 2, 1] {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
+        put_block(&mut body, b"steps.npy");
+        for number in [5000u64, 30, 384, 9] {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
+        put_block(&mut body, &[]);
+        body.extend_from_slice(&3u64.to_le_bytes());
+        body.push(1);
+        for numbers in [[0, 1, 2], [7, 8, 9], [10, 0, 20], [1, 2, 3], [4, 5, 6]] {
+            put(&mut body, &numbers);
+        }
+        body
+    }
+
+    #[test]
+    fn runs_lie_one_after_the_other() {
+        let body = body();
+        let said = read(&body).unwrap();
+        let runs = said.runs.clone();
+        let index = RunIndex::laid(said.runs, 30).unwrap();
+        assert_eq!((index.stretches_of(2), index.run_of(9)), (vec![(10, 30)], Some(0)));
+        assert!(index.lies_in_order() && index.runs()[1].seed == Some(8));
+        assert!(RunIndex::laid(runs.clone(), 31).is_none(), "another number of rows");
+        assert!(RunIndex::laid(runs.into_iter().rev().collect(), 30).is_none(), "in another order");
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_breaks_a_reader(at in 0usize..400, with in any::<[u8; 8]>(), end in 0usize..500) {
+            let mut body = body();
+            let at = at.min(body.len() - 8);
+            body[at..at + 8].copy_from_slice(&with);
+            let _ = read(&body[..end.min(body.len())]);
+            if let Some(said) = read(&body) {
+                let _ = RunIndex::laid(said.runs, 30);
+            }
+        }
+    }
 }

@@ -63,7 +63,7 @@ impl RunIndex {
         Ok(index)
     }
 
-    /// Runs that are known to lie one after the other, in order of id, in so many rows; none where they cannot.
+    /// Runs that are known to lie one after the other, in order of id, in this number of rows; none where they cannot.
     pub(super) fn laid(runs: Vec<Run>, rows: u64) -> Option<Self> {
         let ordered = runs.is_sorted_by(|one, next| one.id < next.id) && u32::try_from(runs.len()).is_ok();
         let mut index = RunIndex { runs, stretches: Vec::new(), by_run: OnceLock::new(), rows };
