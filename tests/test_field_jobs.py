@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +23,14 @@ ByMany = Callable[..., None]
 
 def by_shares(job: str, source: Any, output: Path, **options: Any) -> None:
     """Makes each share where an array job would, in any order, and commits."""
-    run: Callable[..., Any] = getattr(gm, job)
     for number in (2, 1, 3, 2):
-        run(source, output, share=(number, MACHINES), **options)
+        share = {"share": (number, MACHINES), **options}
+        if job == "fit_tokenizer":
+            gm.g2048.fit_tokenizer(gm.open(source), output, **share)
+        elif job in ("verify", "stats"):
+            getattr(gm, job)(source, output=output, **share)
+        else:
+            getattr(gm, job)(source, output, **share)
     gm.commit(output)
 
 
@@ -91,18 +97,39 @@ def test_an_archive_in_a_bucket_is_rescored_by_tables_and_packed(
 
 @pytest.mark.filterwarnings("ignore")
 def test_drops_of_many_machines_are_one_pack_with_one_tokenizer(many: ByMany, tmp_path: Path) -> None:
-    for number in range(MACHINES):
-        gm.generate("2048", tmp_path / "drops" / f"machine-{number}", games=4, seed=10 + number)
-    many("pack", tmp_path / "drops", tmp_path / "pack")
-    gm.pack(tmp_path / "drops", tmp_path / "whole")
+    drops = [tmp_path / "drops" / f"machine-{number}" for number in range(MACHINES)]
+    for number, drop in enumerate(drops):
+        gm.generate("2048", drop, games=4, seed=10 + number)
+    many("pack", tmp_path / "drops", tmp_path / "pack", shard_rows=500)
+    gm.pack(tmp_path / "drops", tmp_path / "whole", shard_rows=500)
     assert tree(tmp_path / "pack") == tree(tmp_path / "whole")
-    fitted = [
-        gm.g2048.fit_tokenizer(gm.open(tmp_path / name), tmp_path / f"{name}.json", num_bins=8)
-        for name in ("pack", "whole")
-    ]
-    assert fitted[0]["valuations"] == fitted[1]["valuations"]
-    batch = next(iter(gm.DataLoader(gm.open(tmp_path / "pack"), encoder=gm.g2048.Steps(), batch_size=64, seed=1)))
+    for job in ("verify", "stats"):
+        many(job, tmp_path / "pack", tmp_path / f"{job}.json")
+    found = json.loads((tmp_path / "verify.json").read_text())
+    assert found["ok"]
+    assert found["checked"] == len(gm.open(tmp_path / "pack"))
+    assert json.loads((tmp_path / "stats.json").read_text()) == gm.stats(tmp_path / "pack")
+    many("fit_tokenizer", tmp_path / "pack", tmp_path / "tokenizer.json", num_bins=8)
+    fitted = gm.g2048.fit_tokenizer(gm.open(tmp_path / "pack"), tmp_path / "alone.json", num_bins=8)
+    assert (tmp_path / "tokenizer.json").read_bytes() == (tmp_path / "alone.json").read_bytes()
+    tokens = gm.g2048.Tokens(tmp_path / "tokenizer.json")
+    batch = next(iter(gm.DataLoader(gm.open(tmp_path / "pack"), encoder=tokens, batch_size=64, seed=1)))
     assert batch.rows == 64
+    # Each machine packs its own drop: the tokenizer of all packs is that of the merged one.
+    packs = []
+    for drop in drops:
+        packs.append(tmp_path / "packs" / drop.name)
+        gm.pack(drop, packs[-1])
+    gm.merge(packs, tmp_path / "merged")
+    of_packs = [gm.open(pack) for pack in packs]
+    for number in (3, 1, 2, 4):
+        made = gm.g2048.fit_tokenizer(of_packs, tmp_path / "several.json", num_bins=8, share=(number, 4))
+        assert 0 < made.rows < len(gm.open(tmp_path / "merged"))
+    several = gm.commit(tmp_path / "several.json")
+    merged = gm.g2048.fit_tokenizer(gm.open(tmp_path / "merged"), tmp_path / "merged.json", num_bins=8)
+    assert several == merged == fitted
+    gm.g2048.fit_tokenizer(of_packs, tmp_path / "one.json", num_bins=8)
+    assert (tmp_path / "several.json").read_bytes() == (tmp_path / "one.json").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")

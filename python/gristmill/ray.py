@@ -43,7 +43,19 @@ from gristmill.jobs.packing import Packed
 from gristmill.options.arguments import named
 from gristmill.packs.packed import Duplicates
 
-__all__ = ["OnRay", "convert", "dedup", "filter", "mark", "pack", "rescore", "split", "stats", "verify"]
+__all__ = [
+    "OnRay",
+    "convert",
+    "dedup",
+    "filter",
+    "fit_tokenizer",
+    "mark",
+    "pack",
+    "rescore",
+    "split",
+    "stats",
+    "verify",
+]
 
 
 @named
@@ -338,3 +350,46 @@ def mark(
     """
     cluster = Cluster(shares, num_cpus, address, workers)
     return by_shares("mark", (input, input), {"name": name, "rule": rule}, cluster, dry_run, progress)
+
+
+@named
+def fit_tokenizer(
+    input: Path,  # noqa: A002
+    output: Path,
+    *,
+    shares: int | None = None,
+    num_cpus: float = 1,
+    address: str | None = None,
+    where: str | None = None,
+    num_bins: int = 32,
+    search_failure_cutoff: int = -1500,
+    zero_tolerance: float = 1e-9,
+    valuations: Iterable[str] | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> OnRay[dict[str, Any]]:
+    """Writes the tokenizer that `gristmill.g2048.fit_tokenizer` writes; see this module for what jobs take and raise.
+
+    Args:
+        input: folder of a pack of 2048.
+        output: the file to write; the shares lie beside it meanwhile.
+        shares: how many.
+        num_cpus: processors of each task, which has one thread.
+        address: of the cluster.
+        where: take only the runs that this SQL condition on table `runs` names.
+        num_bins: as for `gristmill.g2048.fit_tokenizer`.
+        search_failure_cutoff: as for `gristmill.g2048.fit_tokenizer`.
+        zero_tolerance: as for `gristmill.g2048.fit_tokenizer`.
+        valuations: as for `gristmill.g2048.fit_tokenizer`.
+        dry_run: see what would be made only.
+        progress: called with the shares that are done, and all.
+    """
+    options = {
+        "where": where,
+        "num_bins": num_bins,
+        "search_failure_cutoff": search_failure_cutoff,
+        "zero_tolerance": zero_tolerance,
+        "valuations": [valuations] if isinstance(valuations, str) else valuations and list(valuations),
+    }
+    cluster = Cluster(shares, num_cpus, address, None)
+    return by_shares("fit_tokenizer", (input, output), options, cluster, dry_run, progress)

@@ -200,6 +200,8 @@ def before(words: list[str]) -> list[list[str]]:
         job = ["pack", "games", words[1]]
         if words[1] == "pack":
             job = ["mark", "pack", "early", "--rule", "ply < 6"]
+        elif words[1] == "tokenizer.json":
+            job = ["tokenizer", "fit", "pack1", "pack2", words[1]]
         elif words[1].endswith(".json"):
             job = ["stats" if "--html" in words else "verify", "games", "--output", words[1]]
         return [[*job, "--share", f"{number}/2"] for number in (1, 2)]

@@ -16,6 +16,7 @@ use crate::reports;
 use crate::rewrite::{self, Rewritten};
 use crate::shares::{CommitOptions, Folder, Joining, Whole, place, shares};
 use crate::stats::{self, Stats};
+use crate::tokenizer::{self, Summary};
 use crate::verify::{self, Verification};
 
 /// What came of a commit.
@@ -45,6 +46,8 @@ pub enum Made {
     Mark(Box<Marked>),
     /// A report on games that are the same, and their mark, if one was asked for.
     Duplicates(Box<Duplicates>),
+    /// A tokenizer.
+    Tokenizer(Box<Summary>),
 }
 
 /// What an output is, for one that goes to a bucket.
@@ -71,7 +74,7 @@ struct Row {
 }
 
 /// All of them.
-static ROWS: [Row; 9] = [
+static ROWS: [Row; 10] = [
     Row {
         job: verify::JOB,
         output: Output::File,
@@ -95,6 +98,12 @@ static ROWS: [Row; 9] = [
         output: Output::InPlace,
         is_there: pack::is_there,
         commit: |whole, _| Ok(Made::Mark(Box::new(mark::commit(whole)?))),
+    },
+    Row {
+        job: tokenizer::JOB,
+        output: Output::File,
+        is_there: reports::is_there,
+        commit: |whole, progress| Ok(Made::Tokenizer(Box::new(tokenizer::commit(whole, progress)?.summary))),
     },
     Row {
         job: pack::JOB,

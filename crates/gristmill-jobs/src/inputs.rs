@@ -26,7 +26,7 @@ pub(crate) struct OwnFile {
     pub(crate) place: Place,
 }
 
-/// A file among the bytes of all, and what of it is a process's own.
+/// A file or a pack of rows among the bytes of all, and what of it is a process's own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     portion: Portion,
@@ -42,9 +42,20 @@ impl Place {
         Place { portion: Portion::Whole, at: 0, bytes: 1, cut: false }
     }
 
-    /// Whether the process tells of the file as such, once for all shares that have a part of it.
+    /// Whether the process tells of the file or pack as such, once for all shares that have a part of it.
     pub(crate) fn begins(&self) -> bool {
         !self.cut || self.portion.begins(self.at)
+    }
+
+    /// Whether a process has all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.portion.is_share()
+    }
+
+    /// Whether rows of a pack are its own, from number `first` on, of `total`.
+    pub(crate) fn has_rows(&self, first: u64, rows: u64, total: u64) -> bool {
+        let at = |row: u64| self.at + self.bytes * u128::from(row) / u128::from(total.max(1));
+        self.portion.has(at(first), at(first + rows) - at(first))
     }
 
     /// Whether chunk `i` of the opened file is its own.
@@ -99,7 +110,6 @@ impl Inputs {
     }
 
     /// What of each path is the process's own: its files, whether the path begins in its portion, and its packs of rows by number.
-    /// A pack of rows is not cut.
     pub(crate) fn own(&self, portion: Portion) -> Vec<Own> {
         let mut at = 0;
         let mut all = Vec::new();
@@ -118,8 +128,8 @@ impl Inputs {
             }
             for (number, parts) in listing.parts.iter().enumerate() {
                 let bytes = parts.iter().map(|(_, bytes)| weight(*bytes)).sum();
-                if portion.has(at, bytes) {
-                    own.packs.push(number);
+                if portion.touches(at, bytes) {
+                    own.packs.push((number, Place { portion, at, bytes, cut: true }));
                 }
                 at += bytes;
             }
@@ -134,8 +144,8 @@ pub(crate) struct Own {
     /// Whether the first byte of the path is its own.
     pub(crate) begins: bool,
     pub(crate) files: Vec<OwnFile>,
-    /// The numbers of its packs of rows.
-    pub(crate) packs: Vec<usize>,
+    /// Packs of rows by number, of which it may have rows.
+    pub(crate) packs: Vec<(usize, Place)>,
 }
 
 fn unit(name: String, bytes: u64) -> Unit {

@@ -184,29 +184,36 @@ pub(crate) fn check_absent(output: &Path) -> Result<()> {
 pub(crate) fn commit<R: Report, T: Serialize>(whole: &Whole, join: impl FnOnce(Vec<R>) -> Result<T>) -> Result<T> {
     let parts = whole.parts::<Record<R>>()?;
     let made = join(parts.into_iter().map(|(_, record)| record.part).collect())?;
-    publish(whole, &made, || Ok(()))?;
+    publish(whole, &line(&made)?, || Ok(()))?;
     Ok(made)
 }
 
-/// Writes the report of all shares, and `beside` before it, which writes what else the job makes.
+/// A report as it is written: a line of JSON.
+///
+/// Errors: `State` where JSON cannot say it.
+pub(crate) fn line<T: Serialize>(made: &T) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(made).map_err(|e| Error::State(e.to_string()))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes the file that is the output of all shares, and `beside` before it, which writes what else the job makes.
 ///
 /// Errors: `Config` in `output` for another file that is there and is not replaced; those of `beside`; `Path`.
-pub(crate) fn publish<T: Serialize>(whole: &Whole, made: &T, beside: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn publish(whole: &Whole, bytes: &[u8], beside: impl FnOnce() -> Result<()>) -> Result<()> {
     if whole.options.dry_run {
         return beside();
     }
-    let mut line = serde_json::to_vec(made).map_err(|e| Error::State(e.to_string()))?;
-    line.push(b'\n');
     let output = whole.output();
-    let is_other = || Ok::<_, Error>(read(output, MOST)?.is_some_and(|known| known != line));
+    let is_other = || Ok::<_, Error>(read(output, MOST)?.is_some_and(|known| known != bytes));
     if !whole.options.overwrite && is_other()? {
         return Err(there(output, "overwrite replaces it"));
     }
     beside()?;
     if whole.options.overwrite {
-        return write_whole(output, &[&line]);
+        return write_whole(output, &[bytes]);
     }
-    match put_absent_through(whole.folder.path(), output, &line) {
+    match put_absent_through(whole.folder.path(), output, bytes) {
         Err(_) if !whole.is_there()? => Err(Whole::already(output)),
         Ok(false) if is_other()? => Err(there(output, "overwrite replaces it")),
         put => put.map(drop),

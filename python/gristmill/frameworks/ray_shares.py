@@ -21,10 +21,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gristmill.config import Path
 from gristmill.errors import ConfigError, GristmillError, SharesError
+from gristmill.g2048 import fit_tokenizer
 from gristmill.jobs import converting, looking, packing, rewriting, sharing
 from gristmill.jobs.part import OneOf, Share
 from gristmill.options.optional import optional
 from gristmill.packs.packed import DuplicatesShare, MarkShare
+from gristmill.packs.rows import Rows
 from gristmill.packs.selection import Selection
 from gristmill.packs.source import open as open_pack
 
@@ -87,6 +89,13 @@ def _mark(source: str, _: str, *, name: str, rule: str, workers: int | None, sha
     return _pack(source).mark(name, rule, workers=workers, share=share, dry_run=dry_run)
 
 
+def _tokenizer(source: str, output: str, *, where: str | None, threads: int, **options: Any) -> _WithShare:
+    """A share of a fit; `threads` say nothing, since a fit has one."""
+    rows = open_pack(source, expect=Rows)
+    made: _WithShare = fit_tokenizer(rows if where is None else rows.where(where), output, **options)
+    return made
+
+
 #: The jobs that can be made by shares: the function of each, which takes `share=` and `dry_run=`.
 JOBS: dict[str, Callable[..., _WithShare]] = {
     "pack": packing.pack,
@@ -98,6 +107,7 @@ JOBS: dict[str, Callable[..., _WithShare]] = {
     "split": rewriting.split,
     "dedup": _dedup,
     "mark": _mark,
+    "fit_tokenizer": _tokenizer,
 }
 
 

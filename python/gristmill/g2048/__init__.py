@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.config import Path
-from gristmill.errors import FormatError
+from gristmill.errors import ConfigError, FormatError
 from gristmill.g2048.recording import SELF_PLAY_ROW, SelfPlayWriter, SessionRecorder
+from gristmill.jobs import part
 from gristmill.options.arguments import named
 from gristmill.packs.encoders import BinnedEV, HardMove, Steps, Tokens
 from gristmill.packs.rows import Rows
@@ -32,6 +34,7 @@ __all__ = [
     "SelfPlayWriter",
     "SessionRecorder",
     "Steps",
+    "TokenizerShare",
     "Tokens",
     "board",
     "board_eval",
@@ -118,9 +121,21 @@ def board(record: npt.ArrayLike) -> Drawing:
     return g2048_board(found)
 
 
-@named
+@dataclass(frozen=True)
+class TokenizerShare:
+    """A share of a fit: its folder, which it is, and how many rows it read and differences it found in them."""
+
+    folder: str
+    share: part.Share
+    rows: int
+    differences: int
+    #: Whether nothing was written: then nothing was read, either.
+    dry_run: bool
+
+
+@overload
 def fit_tokenizer(
-    rows: Rows,
+    rows: Rows | Iterable[Rows],
     output: Path,
     *,
     num_bins: int = 32,
@@ -128,13 +143,38 @@ def fit_tokenizer(
     zero_tolerance: float = 1e-9,
     valuations: Iterable[str] | None = None,
     overwrite: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, Any]: ...
+@overload
+def fit_tokenizer(
+    rows: Rows | Iterable[Rows],
+    output: Path,
+    *,
+    num_bins: int = 32,
+    search_failure_cutoff: int = -1500,
+    zero_tolerance: float = 1e-9,
+    valuations: Iterable[str] | None = None,
+    share: part.OneOf,
+    dry_run: bool = False,
+) -> TokenizerShare: ...
+@named
+def fit_tokenizer(
+    rows: Rows | Iterable[Rows],
+    output: Path,
+    *,
+    num_bins: int = 32,
+    search_failure_cutoff: int = -1500,
+    zero_tolerance: float = 1e-9,
+    valuations: Iterable[str] | None = None,
+    overwrite: bool = False,
+    share: part.OneOf | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any] | TokenizerShare:
     """Fits the bins of a tokenizer (advantage, version 2) to rows and writes `tokenizer.json`.
 
     The rows are read a few times; memory does not grow with them. Does what `gristmill tokenizer fit` does.
 
     Args:
-        rows: the rows, of all valuations that are fitted.
+        rows: the rows, of all valuations that are fitted; of one pack, or of several, as a list.
         output: the file to write.
         num_bins: bins of each kind of valuation.
         search_failure_cutoff: search branches with a lower advantage over `board_eval` are failures, in thousandths.
@@ -142,27 +182,42 @@ def fit_tokenizer(
         valuations: which of `search`, `tuple10` and `tuple11` to fit; all by default. Encoding rows of others with the
             result is refused, and the reference's programs read only tokenizers of all three.
         overwrite: whether a file that is there is replaced.
+        share: of a fit by many machines, the share that is made now, `"17/400"` or `(17, 400)`, counted from 1. It is
+            made beside `output`, once however often this is called, and reads its rows once; `gristmill.commit` makes
+            the tokenizer of all, to the byte that of one process, and reads no rows.
+        dry_run: with `share`, see what the share would be only.
 
     Returns:
-        What the fit was made of: rows, passes, and for each valuation its counts and edges.
+        What the fit was made of: rows, passes, and for each valuation its counts and edges. Of a share what it is.
 
     Raises:
         FileExistsError: the file is there already.
-        ConfigError: `valuations` has an unknown name, or none.
-        FormatError: a valuation has fewer losing branches than bins.
+        ConfigError: `valuations` has an unknown name, or none; options that do not fit each other; a share of another
+            plan than those that are there, or of a tokenizer that is there.
+        FormatError: a valuation has fewer losing branches than bins; of shares, the commit raises it.
     """
-    summary: dict[str, Any] = json.loads(
+    if share is not None and overwrite:
+        raise ConfigError("a share replaces no tokenizer; a commit with overwrite does", field="share")
+    if share is None and dry_run:
+        raise ConfigError("it goes with share, for one share of a fit", field="dry_run")
+    found = json.loads(
         _gristmill.fit_tokenizer(
-            rows._compiled,
+            [one._compiled for one in ([rows] if isinstance(rows, Rows) else rows)],
             os.fspath(output),
-            num_bins,
-            search_failure_cutoff,
-            zero_tolerance,
-            None if valuations is None else [valuations] if isinstance(valuations, str) else list(valuations),
-            overwrite,
+            {
+                "num_bins": num_bins,
+                "search_failure_cutoff": search_failure_cutoff,
+                "zero_tolerance": zero_tolerance,
+                "valuations": [valuations] if isinstance(valuations, str) else valuations and list(valuations),
+                "overwrite": overwrite,
+                "share": None if share is None else part.words(share),
+                "dry_run": dry_run,
+            },
         )
     )
-    return summary
+    if share is None:
+        return dict[str, Any](found)
+    return TokenizerShare(**{**found, "share": part.Share(**found["share"])})
 
 
 def _ranks(exps: npt.ArrayLike) -> npt.NDArray[np.uint8]:

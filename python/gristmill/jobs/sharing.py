@@ -27,6 +27,7 @@ _MADE: dict[str, Callable[[str], Packed | ConvertedGames | Verification | Duplic
     "split": done_with_games,
     "dedup": lambda text: alike(json.loads(text)),
     "mark": json.loads,
+    "tokenizer fit": json.loads,
 }
 
 
@@ -67,8 +68,8 @@ def commit(output: Path, *, overwrite: bool = False, dry_run: bool = False) -> A
 
     Args:
         output: the output, as the shares had it: a path or URL.
-        overwrite: replace a pack, report or mark that is there, once the new one is complete; of other jobs, and of a
-            pack in a bucket, it is refused.
+        overwrite: replace a pack, report, mark or tokenizer that is there, once the new one is complete; of other jobs,
+            and of a pack in a bucket, it is refused.
         dry_run: see whether all shares are there only.
 
     Raises:

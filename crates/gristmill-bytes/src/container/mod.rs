@@ -1,4 +1,4 @@
-//! How bytes are boxed (blocks, chunk files, described records, gzip, marks, npy, npz, packed chunks, pickle, sums, tar, zstd):
+//! How bytes are boxed (blocks, chunk files, described records, gzip, marks, npy, npz, packed chunks, pickle, sums, tallies, tar, zstd):
 //! knows no game.
 
 pub mod blocks;
@@ -14,6 +14,7 @@ pub mod packed;
 pub mod pickle;
 pub mod salvage;
 pub mod sums;
+pub mod tally;
 pub mod tar;
 pub mod zstd;
 pub mod zstd_stream;

@@ -17,7 +17,7 @@ gristmill commit s3://games/pack"
 pub(crate) struct Commit {
     /// OUT of the shares: a folder or file, or a URL in a bucket.
     pub(crate) out: PathBuf,
-    /// Replace an existing pack, report or mark, once the new one is complete; refused for other jobs, and for a pack in a bucket.
+    /// Replace an existing pack, report, mark or tokenizer, once the new one is complete; refused for other jobs, and for a pack in a bucket.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Exit with 0, not 3, even if games were left out of a pack.

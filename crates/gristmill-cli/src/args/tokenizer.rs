@@ -4,24 +4,27 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use gristmill_format::g2048::encode::MAX_BINS;
+use gristmill_jobs::shares::Share;
+
+use super::shares::one_of;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tokenizer {
-    /// Fit the bins of a tokenizer (advantage, version 2) to the rows of a 2048 pack.
+    /// Fit the bins of a tokenizer (advantage, version 2) to the rows of 2048 packs.
     Fit(FitTokenizer),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill tokenizer fit pack tokenizer.json\n  \
-gristmill tokenizer fit pack tokenizer.json --num-bins 64 --where \"max_score > 400000\" --summary-out fit.json")]
+gristmill tokenizer fit pack tokenizer.json --num-bins 64 --where \"max_score > 400000\" --summary-out fit.json\n  \
+gristmill tokenizer fit pack1 pack2 tokenizer.json\n  \
+gristmill tokenizer fit pack1 pack2 tokenizer.json --share 1/400")]
 pub(crate) struct FitTokenizer {
-    /// Folder of the pack.
-    pub(crate) pack: PathBuf,
-    /// File to write.
-    #[arg(value_name = "OUT", required_unless_present = "output")]
-    out: Option<PathBuf>,
+    /// Folders of one or more packs, then the file to write.
+    #[arg(value_name = "PACK... OUT", required = true)]
+    places: Vec<PathBuf>,
     /// OUT, as older versions had it.
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "out")]
+    #[arg(long, value_name = "FILE", hide = true)]
     output: Option<PathBuf>,
     /// Bins of each kind of valuation, 1 to 65533.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = num_bins)]
@@ -45,6 +48,10 @@ pub(crate) struct FitTokenizer {
     /// Spaces of indent in the file; 0 for one line.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=16))]
     pub(crate) indent: u8,
+    /// Count share N of OF, from 1 on, of the rows, beside OUT: for jobs on many machines. `gristmill commit OUT` makes the tokenizer of
+    /// all rows; `gristmill shares OUT` lists the shares.
+    #[arg(long, value_name = "N/OF", value_parser = one_of, conflicts_with_all = ["overwrite", "summary_out"])]
+    pub(crate) share: Option<Share>,
     /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -60,9 +67,13 @@ pub(crate) struct FitTokenizer {
 }
 
 impl FitTokenizer {
-    /// The file to write.
-    pub(crate) fn out(&self) -> &Path {
-        self.out.as_deref().or(self.output.as_deref()).unwrap_or(Path::new(""))
+    /// The packs, and the file to write; none where one of both is missing.
+    pub(crate) fn places(&self) -> Option<(&[PathBuf], &Path)> {
+        let (packs, out) = match &self.output {
+            Some(out) => (self.places.as_slice(), out),
+            None => self.places.split_last().map(|(out, packs)| (packs, out))?,
+        };
+        (!packs.is_empty()).then_some((packs, out))
     }
 }
 

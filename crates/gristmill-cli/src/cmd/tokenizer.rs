@@ -1,5 +1,6 @@
-//! `tokenizer fit`: rows of a pack -> `tokenizer.json`, and what it was made of.
+//! `tokenizer fit`: rows of packs -> `tokenizer.json`, and what it was made of; or a share of it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,22 +10,29 @@ use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::write_whole;
 use gristmill_format::g2048::encode::FitOptions;
-use gristmill_jobs::tokenizer::{self, Summary};
+use gristmill_jobs::tokenizer::{self, PartFitted, Summary};
 
+use super::shares::AGAIN_OF_SHARE;
 use crate::args::tokenizer::FitTokenizer;
 use crate::failure::{Failure, Result};
 use crate::report;
 use crate::stopping;
 
 pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
-    let files = [Some(args.out()), args.summary_out.as_deref()];
+    let Some((packs, out)) = args.places() else {
+        let says = "expected one or more packs and the file to write: gristmill tokenizer fit PACK tokenizer.json";
+        return Err(Failure::Usage(says.to_owned()));
+    };
+    // Where a share was committed, or is done, its job says so.
+    let files = [Some(out).filter(|_| args.share.is_none()), args.summary_out.as_deref()];
     for file in files.into_iter().flatten() {
         tokenizer::check_output(file, args.overwrite)?;
     }
-    let mut rows = Selection::all(Arc::new(RowPack::open(&args.pack, Residence::Mapped)?));
-    if let Some(condition) = &args.condition {
-        rows = rows.query(condition, &[])?;
-    }
+    let open = |folder: &PathBuf| {
+        let rows = Selection::all(Arc::new(RowPack::open(folder, Residence::Mapped)?));
+        args.condition.as_ref().map_or(Ok(rows.clone()), |condition| rows.query(condition, &[]))
+    };
+    let rows = packs.iter().map(open).collect::<gristmill_engine::Result<Vec<_>>>()?;
     let all = FitOptions::default().kinds;
     let kinds = args.valuations.as_ref().map_or(Ok(all), |names| FitOptions::kinds_named(names));
     let options = FitOptions {
@@ -35,27 +43,47 @@ pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
     };
     let stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("rows", !args.json && !args.no_progress);
-    let fitted = tokenizer::fit(&rows, &options, &mut |pass, done, total| {
+    let mut look = |pass: u64, done, total| {
         progress.at(done, &format!("of {total}, pass {}", pass + 1));
         if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
-    })?;
+    };
+    let indent = usize::from(args.indent);
+    if let Some(share) = args.share {
+        let which = (share, args.dry_run);
+        let made = tokenizer::share(&rows, &options, (out, indent), which, &mut |done, total| look(0, done, total));
+        progress.end();
+        let made = made.map_err(|e| match e {
+            Error::Stopped => Failure::stopped(AGAIN_OF_SHARE),
+            e => e.into(),
+        })?;
+        return Ok(report::either(args.json, &made, shared)?);
+    }
+    let fitted = tokenizer::fit(&rows, &options, &mut look)?;
     progress.end();
     if !args.dry_run {
-        tokenizer::write(&fitted.tokenizer, args.out(), usize::from(args.indent))?;
+        tokenizer::write(&fitted.tokenizer, out, indent)?;
     }
     if let Some(path) = args.summary_out.as_ref().filter(|_| !args.dry_run) {
         let text = serde_json::to_string_pretty(&fitted.summary).map_err(std::io::Error::from)?;
         write_whole(path, &[text.as_bytes(), b"\n"])?;
     }
-    if args.json {
-        return Ok(report::json(&fitted.summary)?);
-    }
-    let verb = if args.dry_run { "would have" } else { "has" };
-    Ok(report::text_out(&text(&fitted.summary, &format!("{} {verb}", args.out().display())))?)
+    told(&fitted.summary, out, args.dry_run, args.json)
 }
 
-fn text(summary: &Summary, output: &str) -> String {
-    let mut lines = vec![format!("{output} {} bins from {} rows", summary.num_bins, summary.rows)];
+/// Says what came of a fit.
+pub(super) fn told(summary: &Summary, out: &Path, dry_run: bool, json: bool) -> Result<()> {
+    Ok(report::either(json, summary, |summary| text(summary, out, dry_run))?)
+}
+
+/// The text of a share.
+fn shared(made: &PartFitted) -> String {
+    let holds = format!("{} differences of {} rows", made.differences, made.rows);
+    report::shares::made(&made.share, made.dry_run, &holds, &made.folder)
+}
+
+fn text(summary: &Summary, out: &Path, dry_run: bool) -> String {
+    let verb = if dry_run { "would have" } else { "has" };
+    let mut lines = vec![format!("{} {verb} {} bins from {} rows", out.display(), summary.num_bins, summary.rows)];
     for kind in &summary.valuations {
         let ends = kind.bin_edges.first().map_or(0.0, |edge| *edge);
         lines.push(format!(

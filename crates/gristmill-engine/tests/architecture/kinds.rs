@@ -48,7 +48,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-stages/src/stage", &["rescore.rs", "validate.rs"]),
     ("gristmill-stages/src/stage/load", &["index.rs"]),
     ("gristmill-runtime/src/tablebase", &["mod.rs"]),
-    ("gristmill-jobs/src", &["files.rs", "selected.rs", "sidecar.rs", "tokenizer.rs"]),
+    ("gristmill-jobs/src", &["files.rs", "selected.rs", "sidecar.rs"]),
     ("gristmill-jobs/src/convert", &["database.rs", "flow.rs", "mod.rs", "plan.rs", "source.rs", "target.rs"]),
     (
         "gristmill-jobs/src/demos",
@@ -61,9 +61,10 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-jobs/src/rewrite", &["filter.rs", "line.rs", "pass.rs", "plan.rs", "recast.rs", "split.rs"]),
     ("gristmill-jobs/src/stats", &["counting.rs", "demo.rs", "look.rs", "start.rs"]),
     ("gristmill-jobs/src/stats/g2048", &["mod.rs", "tally.rs"]),
+    ("gristmill-jobs/src/tokenizer", &["mod.rs"]),
     ("gristmill-jobs/src/values", &["backwards.rs", "mod.rs"]),
     ("gristmill-jobs/src/verify/pack", &["block.rs", "mod.rs", "values.rs"]),
-    ("gristmill-jobs/src/work", &["opened.rs", "played.rs"]),
+    ("gristmill-jobs/src/work", &["opened.rs"]),
     ("gristmill-jobs/src/work/drawn", &["chess.rs", "g2048.rs"]),
 ];
 

@@ -9,6 +9,7 @@ pub mod heuristic;
 pub mod identity;
 pub mod log;
 pub mod moves;
+pub mod played;
 pub mod row;
 pub mod source;
 pub mod value;

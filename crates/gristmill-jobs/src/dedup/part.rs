@@ -215,7 +215,7 @@ pub(crate) fn commit(whole: &Whole) -> Result<Duplicates> {
     let (mut found, rows) = grouped(&pack, all)?;
     let marking = option(MARK).map(|name| mark::committing(whole, name));
     found.mark = marking.as_ref().map(|options| mark::told(&pack, options, String::new(), &rows, 0));
-    reports::publish(whole, &found, || match &marking {
+    reports::publish(whole, &reports::line(&found)?, || match &marking {
         Some(options) => mark::settle(&pack, options, Origin::Duplicates, String::new(), &rows).map(drop),
         None => Ok(()),
     })?;

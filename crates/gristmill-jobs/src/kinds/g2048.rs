@@ -16,8 +16,8 @@ use gristmill_format::{Error, Kind, Result as FormatResult};
 use crate::sidecar;
 use crate::work::drawn::{Step, StepView};
 use crate::work::findings::Example;
-use crate::work::played::{HIGHEST_TILE, Played, STEPS};
 use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Verification, Work};
+use gristmill_format::g2048::played::{HIGHEST_TILE, Played, STEPS};
 
 pub(super) struct G2048;
 
@@ -73,7 +73,7 @@ impl Work for G2048 {
             Ok(None) => {}
             Ok(Some(sidecar)) => {
                 found.will_check([STEPS, HIGHEST_TILE]);
-                if let Some((rule, detail)) = played.against(sidecar.num_moves, sidecar.max_tile.into()) {
+                if let Some((rule, detail)) = played.ended().against(sidecar.num_moves, sidecar.max_tile.into()) {
                     let e = Error::new(Kind::OutOfRange, format!("its sidecar: {detail}")).in_source(&one.file.path);
                     found.add(keep, Fault { rule: Some(rule), ..Fault::new(&e) });
                 }

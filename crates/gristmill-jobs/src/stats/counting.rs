@@ -12,6 +12,7 @@ use gristmill_format::source::{Chunk, ChunkSource};
 
 use super::g2048::LogTally;
 use super::look::Looked;
+use super::part::{Bad, Input, OfPack};
 use super::{MILLION, Part, Stats, StatsOptions};
 use crate::files::{Found, Unlisted, is_unreadable};
 use crate::inputs::{OwnFile, Place};
@@ -24,6 +25,8 @@ pub(super) struct Counting {
     rule: DiffFocus,
     /// What of the file that is counted now is to be counted.
     place: Place,
+    /// Which input that is.
+    input: Input,
     stored: Vec<u8>,
     tag: Vec<u8>,
     chunk: Chunk,
@@ -34,7 +37,12 @@ impl Counting {
         let StatsOptions { q_weight, pol_scale, .. } = *options;
         let rule = DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 };
         let (stored, tag, chunk) = (Vec::new(), Vec::new(), Chunk::default());
-        Counting { part: Part::default(), rule, place: Place::whole(), stored, tag, chunk }
+        Counting { part: Part::default(), rule, place: Place::whole(), input: Input::default(), stored, tag, chunk }
+    }
+
+    /// Says which input comes next.
+    pub(super) fn at(&mut self, input: Input) {
+        self.input = input;
     }
 
     /// The counts so far, without distributions.
@@ -97,8 +105,7 @@ impl Counting {
 
     /// Counts a file that could not be read. That is no damage.
     fn unread(&mut self, count: u64, why: String) {
-        self.part.stats.unreadable += count;
-        self.part.stats.first_unreadable.get_or_insert(why);
+        self.part.unread(self.input, count, why);
     }
 
     fn file(&mut self, file: &Opened) -> Result<()> {
@@ -116,19 +123,16 @@ impl Counting {
         self.part.demos.file(file);
     }
 
-    /// Counts a pack of 2048 games.
-    pub(super) fn pack(&mut self, folder: &Path, options: &StatsOptions) -> Result<()> {
-        match self.part.steps.pack(folder, options.workers, &options.stop) {
-            Ok(counted) => {
-                self.part.stats.files += counted.files;
-                self.part.stats.chunks += counted.games;
-                self.part.stats.frames += counted.rows;
-                self.part.stats.stored_bytes += counted.bytes;
-                self.part.stats.inflated_bytes += counted.bytes;
-            }
-            Err(Error::Format(e)) => self.bad_file(&e),
-            Err(e @ Error::Path { .. }) => self.unread(1, e.to_string()),
-            Err(e) => return Err(e),
+    /// Counts what of a pack of 2048 games is at `place`.
+    pub(super) fn pack(&mut self, folder: &Path, place: Place, options: &StatsOptions) -> Result<()> {
+        let mut found = OfPack::default();
+        found.bad[0] = bad(found.steps.rows(folder, place, options.workers, &options.stop, &mut found.counted))?;
+        if place.begins() && found.bad[0].is_none() {
+            found.bad[1] = bad(found.steps.games(folder, &mut found.counted))?;
+        }
+        match place.is_whole() {
+            true => self.part.take(self.input, found),
+            false => self.part.packs.push((self.input, found)),
         }
         Ok(())
     }
@@ -184,17 +188,13 @@ impl crate::work::Counting for Counting {
     }
 
     fn chunks(&mut self, file: &Opened, count: &mut dyn FnMut(&Chunk, &mut Counts) -> FormatResult<()>) -> Result<()> {
-        let counts = self.part.stats.kinds.entry(file.kind.name()).or_default();
-        let place = self.place;
+        let (place, mut counts) = (self.place, Counts::default());
         for i in (0..file.source.len()).filter(|i| place.has(file, *i)) {
             self.part.stats.chunks += 1;
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| file.decode(i, &self.stored, &mut self.chunk));
             if let Err(e) = decoded {
                 match is_unreadable(&e) {
-                    true => {
-                        self.part.stats.unreadable += 1;
-                        self.part.stats.first_unreadable.get_or_insert(e.to_string());
-                    }
+                    true => self.part.unread(self.input, 1, e.to_string()),
                     false => self.part.stats.bad_chunks += 1,
                 }
                 continue;
@@ -204,8 +204,9 @@ impl crate::work::Counting for Counting {
             self.part.stats.inflated_bytes += self.chunk.records().len() as u64;
             counts.chunks += 1;
             counts.frames += self.chunk.frames as u64;
-            count(&self.chunk, counts)?;
+            count(&self.chunk, &mut counts)?;
         }
+        self.part.stats.kinds.entry(file.kind.name()).or_default().join(counts);
         Ok(())
     }
 
@@ -243,6 +244,18 @@ impl crate::work::Counting for Counting {
                 }
             }
         }
+    }
+}
+
+/// What is wrong with a pack.
+///
+/// Errors: those that are none of the data.
+fn bad(counted: Result<()>) -> Result<Option<Bad>> {
+    match counted {
+        Ok(()) => Ok(None),
+        Err(Error::Format(e)) if !is_unreadable(&e) => Ok(Some(Bad::Damaged)),
+        Err(e @ (Error::Format(_) | Error::Path { .. })) => Ok(Some(Bad::Unread(e.to_string()))),
+        Err(e) => Err(e),
     }
 }
 

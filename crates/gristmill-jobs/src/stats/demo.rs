@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use gristmill_engine::runtime::numbers::{NumberTally, Numbers};
+use gristmill_engine::runtime::spread::{Spread, Tally};
 use gristmill_format::demo::form::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::layout::{DType, Field, Scalar};
 use serde::{Deserialize, Serialize};
-
-use super::numbers::{NumberTally, Numbers};
-use super::tally::{Spread, Tally};
 
 /// Maximum number of different discrete actions that are counted by themselves.
 const MOST_ACTIONS: usize = 1000;

@@ -5,10 +5,8 @@ mod counting;
 mod demo;
 mod g2048;
 mod look;
-mod numbers;
 mod part;
 mod start;
-mod tally;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::counting::Counting;
 use self::look::{Hands, look};
-use self::part::Part;
+use self::part::{Input, Part};
 use super::in_order::InOrder;
 use crate::inputs::{Inputs, OwnFile};
 use crate::shares::Portion;
@@ -30,11 +28,11 @@ pub use crate::work::Counts;
 
 pub use demo::DemoStats;
 pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
-pub use numbers::Numbers;
+pub use gristmill_engine::runtime::numbers::Numbers;
+pub use gristmill_engine::runtime::spread::{Bar, Share, ShareBar, Spread};
 pub use part::share;
 pub(crate) use part::{JOB, commit};
 pub use start::{StartMove, StartPolicy};
-pub use tally::{Bar, Share, ShareBar, Spread};
 
 /// What the games at some paths are like.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -141,7 +139,8 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
 fn count(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Part> {
     crate::in_order::check(options.workers)?;
     let mut counting = Counting::new(options);
-    for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(portion)) {
+    for (number, ((path, listing), own)) in (0..).zip(inputs.paths.iter().zip(inputs.own(portion))) {
+        counting.at(Input::files(number));
         let listing = match listing {
             Ok(listing) => listing,
             Err(e) => {
@@ -162,10 +161,12 @@ fn count(inputs: &Inputs, portion: Portion, options: &StatsOptions, progress: &m
             progress(counting.so_far());
         }
         drop(flow);
-        for folder in own.packs {
-            counting.pack(&listing.packs[folder], options)?;
+        for (pack, place) in own.packs {
+            counting.at(Input::pack(number, pack as u64));
+            counting.pack(&listing.packs[pack], place, options)?;
             progress(counting.so_far());
         }
+        counting.at(Input::unlisted(number));
         for unlisted in &listing.unlisted {
             counting.unlisted(unlisted);
             progress(counting.so_far());

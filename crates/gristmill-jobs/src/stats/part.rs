@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gristmill_engine::error::Result;
+use gristmill_engine::runtime::spread::Tally;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::demo::DemoCounting;
-use super::g2048::StepCounting;
+use super::g2048::{Counted, StepCounting};
 use super::start::Start;
-use super::tally::Tally;
 use super::{MILLION, Stats, StatsOptions, count};
 use crate::reports::{self, Report, Reported, Reporting, Sharing};
 use crate::shares::Whole;
@@ -53,7 +53,10 @@ pub(crate) fn commit(whole: &Whole) -> Result<Stats> {
 
 impl Report for Part {
     fn counted(&self) -> (u64, u64, u64) {
-        (self.stats.files, self.stats.chunks, self.stats.frames)
+        let Stats { files, chunks, frames, .. } = self.stats;
+        self.packs.iter().fold((files, chunks, frames), |(files, chunks, frames), (_, of)| {
+            (files + of.counted.files, chunks + of.counted.games, frames + of.counted.rows)
+        })
     }
 }
 
@@ -70,9 +73,85 @@ pub(super) struct Part {
     pub(super) start: Start,
     pub(super) steps: StepCounting,
     pub(super) demos: DemoCounting,
+    /// Packs of rows of which a share has some, in order.
+    pub(super) packs: Vec<(Input, OfPack)>,
+    /// Of inputs that could not be read, in order, the first reason of each.
+    unread: Vec<(Input, String)>,
+}
+
+/// Where in the inputs something is counted, in the order of one process: of each path its files, its packs, and what could not be listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Input {
+    path: u64,
+    place: u64,
+}
+
+impl Input {
+    pub(super) fn files(path: u64) -> Self {
+        Input { path, place: 0 }
+    }
+
+    pub(super) fn pack(path: u64, number: u64) -> Self {
+        Input { path, place: 1 + number }
+    }
+
+    pub(super) fn unlisted(path: u64) -> Self {
+        Input { path, place: u64::MAX }
+    }
+}
+
+/// Why none of a pack counts.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Bad {
+    /// It is damaged.
+    Damaged,
+    /// It could not be read, for this reason.
+    Unread(String),
+}
+
+/// What was counted of rows of a pack, and of the pack.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct OfPack {
+    pub(super) counted: Counted,
+    pub(super) steps: StepCounting,
+    /// What is wrong with its rows, and with its database, which is read after them.
+    pub(super) bad: [Option<Bad>; 2],
+}
+
+impl OfPack {
+    /// Takes in what was counted of the rows after it.
+    fn join(&mut self, after: OfPack) {
+        self.counted.join(after.counted);
+        self.steps.join(after.steps);
+        self.bad.iter_mut().zip(after.bad).for_each(|(known, bad)| *known = known.take().or(bad));
+    }
 }
 
 impl Part {
+    /// Counts inputs that could not be read, and why.
+    pub(super) fn unread(&mut self, input: Input, count: u64, why: String) {
+        self.stats.unreadable += count;
+        if self.unread.last().is_none_or(|(known, _)| *known != input) {
+            self.unread.push((input, why));
+        }
+    }
+
+    /// Takes in a pack, of which all was counted.
+    pub(super) fn take(&mut self, input: Input, found: OfPack) {
+        match found.bad.into_iter().flatten().next() {
+            None => {
+                self.stats.files += found.counted.files;
+                self.stats.chunks += found.counted.games;
+                self.stats.frames += found.counted.rows;
+                self.stats.stored_bytes += found.counted.bytes;
+                self.stats.inflated_bytes += found.counted.bytes;
+                self.steps.join(found.steps);
+            }
+            Some(Bad::Damaged) => self.stats.bad_files += 1,
+            Some(Bad::Unread(why)) => self.unread(input, 1, why),
+        }
+    }
+
     /// Takes in the part after it.
     fn join(&mut self, after: Part) {
         self.stats.join(after.stats);
@@ -84,11 +163,21 @@ impl Part {
         self.start.join(after.start);
         self.steps.join(after.steps);
         self.demos.join(after.demos);
+        self.unread.extend(after.unread);
+        for (input, found) in after.packs {
+            match self.packs.last_mut().filter(|(known, _)| *known == input) {
+                Some((_, known)) => known.join(found),
+                None => self.packs.push((input, found)),
+            }
+        }
     }
 
     /// The distributions.
-    pub(super) fn stats(self) -> Stats {
+    pub(super) fn stats(mut self) -> Stats {
+        std::mem::take(&mut self.packs).into_iter().for_each(|(input, found)| self.take(input, found));
+        let first = self.unread.into_iter().min_by_key(|(input, _)| *input);
         Stats {
+            first_unreadable: first.map(|(_, why)| why),
             length: self.length.spread(),
             plies: self.plies.spread(),
             visits: self.visits.spread(),
@@ -109,7 +198,6 @@ impl Stats {
         self.skipped += after.skipped;
         self.bad_files += after.bad_files;
         self.unreadable += after.unreadable;
-        self.first_unreadable = self.first_unreadable.take().or(after.first_unreadable);
         self.chunks += after.chunks;
         self.bad_chunks += after.bad_chunks;
         self.frames += after.frames;

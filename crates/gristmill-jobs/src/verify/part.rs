@@ -7,7 +7,8 @@ use gristmill_engine::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Fault, Progress, Verification, VerifyOptions, beside, interrupted, nothing, of_files, pack};
+use super::pack::{self, OfPack, Telling};
+use super::{Fault, Progress, Verification, VerifyOptions, beside, interrupted, nothing, of_files};
 use crate::inputs::Inputs;
 use crate::reports::{self, Report, Reported, Reporting, Sharing};
 use crate::shares::{Portion, Whole};
@@ -27,7 +28,7 @@ struct OfPath {
     /// In what lies beside the chunk files of a pack.
     beside: Verification,
     /// In packs of rows, by number.
-    packs: BTreeMap<usize, Verification>,
+    packs: BTreeMap<usize, OfPack>,
     /// The fault of a path where no share finds a file of data.
     nothing: Option<Fault>,
 }
@@ -95,10 +96,12 @@ impl Part {
             if own.begins {
                 beside(path, options, &mut found.beside)?;
             }
-            for (number, folder) in listing.iter().flat_map(|listing| listing.packs.iter().enumerate()) {
-                if own.packs.contains(&number) {
-                    let of_pack = found.packs.entry(number).or_default();
-                    pack::verify(folder, options, of_pack, progress)?;
+            let packs = listing.as_ref().map_or(&[][..], |listing| &listing.packs);
+            for (number, place) in own.packs {
+                if let Some(folder) = packs.get(number) {
+                    let so_far = &found.files;
+                    let of_pack = pack::part(folder, place, options, &mut |_, of_pack| progress(so_far, of_pack))?;
+                    found.packs.insert(number, of_pack);
                 }
             }
             found.nothing = found.is_nothing().then(|| nothing(path));
@@ -114,7 +117,7 @@ impl Part {
             known.files.absorb(max_faults, found.files);
             known.beside.absorb(max_faults, found.beside);
             for (number, found) in found.packs {
-                known.packs.entry(number).or_default().absorb(max_faults, found);
+                known.packs.entry(number).or_default().join(max_faults, found);
             }
             known.nothing = known.nothing.take().or(found.nothing);
         }
@@ -127,7 +130,8 @@ impl Part {
             let is_nothing = path.is_nothing();
             report.absorb(max_faults, path.files);
             report.absorb(max_faults, path.beside);
-            path.packs.into_values().for_each(|found| report.absorb(max_faults, found));
+            let packs = path.packs.into_values();
+            packs.for_each(|found| Telling::default().finish(found, max_faults, &mut report));
             path.nothing.into_iter().filter(|_| is_nothing).for_each(|fault| report.add(max_faults, fault));
         }
         report.examples.iter_mut().for_each(|example| example.redraw());
@@ -138,7 +142,7 @@ impl Part {
 
 impl OfPath {
     fn all(&self) -> impl Iterator<Item = &Verification> {
-        [&self.files, &self.beside].into_iter().chain(self.packs.values())
+        [&self.files, &self.beside].into_iter().chain(self.packs.values().flat_map(OfPack::all))
     }
 
     /// Whether there is neither data nor a fault.

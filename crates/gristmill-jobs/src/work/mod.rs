@@ -4,7 +4,6 @@
 pub(crate) mod drawn;
 pub(crate) mod findings;
 mod opened;
-pub(crate) mod played;
 pub(crate) mod signs;
 
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@ use gristmill_jobs::mark::{self, MarkOptions, Which, mark};
 use gristmill_jobs::reports::{Reported, Sharing};
 use gristmill_jobs::shares::{CommitOptions, Share, shares};
 use gristmill_jobs::stats::{self, StatsOptions};
+use gristmill_jobs::values::{ValuesOptions, values};
 use gristmill_jobs::verify::{self, Verification, VerifyOptions};
 use serde::Serialize;
 
@@ -135,6 +136,81 @@ fn parts_of_a_verification_are_those_of_one_process() {
             assert_eq!(drawn(&found), drawn(&whole));
         }
     }
+}
+
+/// A pack of rows of 2048 in seven files, with values beside them.
+fn rows_2048(root: &Path) -> PathBuf {
+    let logs = root.join("logs");
+    let (folder, pack) = (logs.clone(), root.join("rows"));
+    let options = G2048Options { folder, games: 5, first: 1, seed: 5, depth: 0, moves_max: 40, level: 1, threads: 1 };
+    G2048Generator::new(options).unwrap().run(&mut |_| {}).unwrap();
+    packed(&logs, &pack, |options| options.shard_rows = Some(30)).unwrap();
+    values(&ValuesOptions::new(&pack), &mut |_, _| {}).unwrap();
+    pack
+}
+
+/// Changes the rows of a file, each of 48 bytes.
+fn changed(file: &Path, change: impl Fn(&mut Vec<&mut [u8]>)) {
+    let mut bytes = fs::read(file).unwrap();
+    let header = bytes.len() % 48 + 48 * ((bytes.len() - 30 * 48) / 48);
+    change(&mut bytes[header..].chunks_exact_mut(48).collect());
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn packs_of_rows_are_cut_and_their_faults_come_in_the_order_of_one_process() {
+    let root = tempfile::tempdir().unwrap();
+    let pack = rows_2048(root.path());
+    let steps = |number: u32| pack.join(format!("steps-{number:05}.npy"));
+    assert!(steps(6).exists());
+    let compared = |what: &str, least: u64| {
+        let paths = vec![root.path().to_owned()];
+        for (max_faults, of) in [(100, 2), (3, 9)] {
+            let options = VerifyOptions { workers: 2, max_faults, ..VerifyOptions::new(paths.clone()) };
+            let whole = verify::verify(&options, &mut |_, _| {}).unwrap();
+            assert!(whole.fault_count >= least, "{what}: {whole:?}");
+            assert_eq!(verified(&options, of).0, line(&whole), "{what}: {of} shares, {max_faults} faults");
+        }
+        let whole = stats::stats(&paths, &StatsOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(counted(&paths, 5), line(&whole), "{what}");
+    };
+    compared("nothing wrong", 0);
+    let several = [1, 2, 3, 4, 5, 6, 7].map(|number| {
+        let output = root.path().join("one.json");
+        let share =
+            verify::share(&VerifyOptions::new(vec![pack.clone()]), &sharing(&output, number, 7), &mut |_, _| {});
+        share.unwrap().frames
+    });
+    assert!(several.iter().filter(|rows| **rows > 0).count() > 3 && several.iter().sum::<u64>() == 200, "{several:?}");
+    fs::remove_dir_all(root.path().join("one.json.shares")).unwrap();
+    // A row of nonsense, a run that the database does not list, and rows of the first run after others.
+    changed(&steps(1), |rows| rows[7][..40].fill(0xee));
+    changed(&steps(3), |rows| rows[9][0] = 77);
+    changed(&steps(3), |rows| rows[20][0] = 0);
+    changed(&steps(5), |rows| rows[2][0] = 0);
+    compared("rows", 5);
+    let manifest = pack.join("manifest.json");
+    let said = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, said.replace("steps-00002", "steps-00009")).unwrap();
+    compared("files of the manifest", 7);
+    fs::write(&manifest, "{").unwrap();
+    compared("the manifest", 6);
+    fs::write(&manifest, said).unwrap();
+    let cut = |number: u32, bytes: u64| {
+        let file = fs::OpenOptions::new().write(true).open(steps(number)).unwrap();
+        file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
+    };
+    cut(4, 10);
+    cut(2, 300);
+    compared("files that end too early", 7);
+    fs::write(steps(0), "junk").unwrap();
+    compared("a file of junk", 8);
+    fs::write(pack.join("metadata.db"), "junk").unwrap();
+    compared("a database of junk", 9);
+    fs::remove_file(pack.join("valuation_types.json")).unwrap();
+    compared("no names", 9);
+    fs::remove_file(steps(6)).unwrap();
+    compared("a file less", 9);
 }
 
 #[test]

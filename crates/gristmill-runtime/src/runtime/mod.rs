@@ -1,4 +1,4 @@
-//! Machinery under the river: randomness, memory, threads, hand-off, metrics, the journal of arrivals.
+//! Machinery under the river: randomness, memory, threads, hand-off, metrics, numbers counted, the journal of arrivals.
 //! Knows no stage, no store and no format.
 
 pub mod aggregate;
@@ -12,6 +12,7 @@ pub mod handoff;
 pub mod intervals;
 pub mod journal;
 pub mod metrics;
+pub mod numbers;
 pub mod packed;
 pub mod pages;
 pub mod period;
@@ -22,5 +23,6 @@ pub mod seed;
 pub mod share;
 pub mod sheet;
 pub mod slots;
+pub mod spread;
 pub mod sum;
 mod tail;

@@ -1,11 +1,12 @@
-//! Step rows, read several times -> a tokenizer whose bins hold equal shares of what they are to tell apart.
-//! The same edges as by sorting all differences at once, in memory that does not grow with the rows.
+//! Step rows, read several times, or what was found of their parts -> a tokenizer whose bins hold equal shares of what they are to tell
+//! apart. The same edges as by sorting all differences at once, in memory that does not grow with the rows.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
+use super::found::Found;
 use super::quantile::Quantiles;
-use super::tokenizer::{MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE, round};
+use super::tokenizer::{MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};
 use crate::g2048::row::StepRow;
 
 /// The difference that equal edges are moved apart by.
@@ -38,6 +39,22 @@ impl FitOptions {
         };
         names.iter().map(kind).collect()
     }
+
+    /// Errors: `OutOfRange` for a number of bins that is not 1 to [`MAX_BINS`], a tolerance that is negative, and no kinds.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=MAX_BINS).contains(&self.num_bins) {
+            let detail = format!("{} bins, expected 1 to {MAX_BINS}", self.num_bins);
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        if self.kinds.is_empty() {
+            return Err(Error::new(Kind::OutOfRange, "no valuations to fit bins for; name one at least"));
+        }
+        if !(self.zero_tolerance >= 0.0 && self.zero_tolerance.is_finite()) {
+            let detail = format!("zero tolerance {}, expected 0 or more", self.zero_tolerance);
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        Ok(())
+    }
 }
 
 impl Default for FitOptions {
@@ -51,104 +68,44 @@ impl Default for FitOptions {
     }
 }
 
-/// What became of the rows and branches of one kind of valuation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Rows.
-    pub rows: u64,
-    /// Branches beside the chosen one that have a value.
-    pub branches: u64,
-    /// Of these, failures.
-    pub failures: u64,
-    /// Of these, as good as the chosen one.
-    pub ties: u64,
-    /// Of these, better than the chosen one.
-    pub better: u64,
-    /// Of these, worse: what the edges are made of.
-    pub used: u64,
-}
-
 /// A fit under way.
 #[derive(Debug, Clone)]
 pub struct Fit {
     options: FitOptions,
     /// By [`Valuation`].
     quantiles: [Quantiles; 3],
-    counts: [Counts; 3],
-    other: u64,
-    unusable: u64,
+    /// In the first pass.
+    found: Found,
     first: bool,
 }
 
 impl Fit {
     /// A fit before its first pass.
     ///
-    /// Errors: `OutOfRange` for a number of bins that is not 1 to [`MAX_BINS`], a tolerance that is negative, and no kinds.
+    /// Errors: as [`FitOptions::check`].
     pub fn new(options: FitOptions) -> Result<Self> {
-        if !(1..=MAX_BINS).contains(&options.num_bins) {
-            let detail = format!("{} bins, expected 1 to {MAX_BINS}", options.num_bins);
-            return Err(Error::new(Kind::OutOfRange, detail));
-        }
-        if options.kinds.is_empty() {
-            return Err(Error::new(Kind::OutOfRange, "no valuations to fit bins for; name one at least"));
-        }
-        if !(options.zero_tolerance >= 0.0 && options.zero_tolerance.is_finite()) {
-            let detail = format!("zero tolerance {}, expected 0 or more", options.zero_tolerance);
-            return Err(Error::new(Kind::OutOfRange, detail));
-        }
+        options.check()?;
         let quantiles = [(); 3].map(|()| Quantiles::new(options.num_bins + 1));
-        Ok(Fit { options, quantiles, counts: Default::default(), other: 0, unusable: 0, first: true })
+        Ok(Fit { options, quantiles, found: Found::default(), first: true })
     }
 
     /// Takes in a row of the current pass; `kind` is what its valuation id stands for, if the tokenizer knows it.
     pub fn add(&mut self, kind: Option<Valuation>, row: &StepRow) {
-        let Some(kind) = kind.filter(|kind| self.options.kinds.contains(kind)) else {
-            self.other += u64::from(self.first);
-            return;
-        };
-        let values = row.branch_evs.map(f64::from);
-        let legal = |i: usize| row.ev_legal >> i & 1 != 0;
-        let chosen = usize::from(row.move_dir);
-        if chosen > 3 || !legal(chosen) || (0..4).any(|i| legal(i) && !values[i].is_finite()) {
-            self.unusable += u64::from(self.first);
-            return;
-        }
-        let mut counts = Counts { rows: 1, ..Counts::default() };
-        let (eval, tolerance) = (f64::from(row.board_eval), self.options.zero_tolerance);
-        let cutoff = self.options.failure_cutoff as f64;
-        let measure = |i: usize| match kind {
-            Valuation::Search => round(values[i] * 1000.0) - eval,
-            _ => values[i],
-        };
-        let best = measure(chosen);
-        for i in (0..4).filter(|&i| i != chosen && legal(i)) {
-            let measured = measure(i);
-            let difference = measured - best;
-            let (tie, failure) = match kind {
-                Valuation::Search => (difference.abs() <= 0.5, measured < cutoff),
-                _ => (difference.abs() <= tolerance, measured <= tolerance),
-            };
-            counts.branches += 1;
-            if tie {
-                counts.ties += 1;
-            } else if failure {
-                counts.failures += 1;
-            } else if difference > 0.0 {
-                counts.better += 1;
-            } else {
-                counts.used += 1;
-                self.quantiles[kind as usize].add(difference);
-            }
-        }
+        let mut again = Found::default();
+        let found = if self.first { &mut self.found } else { &mut again };
+        found.add(&self.options, kind, row, &mut |kind, difference| self.quantiles[kind as usize].add(difference, 1));
+    }
+
+    /// Takes in what was found of some rows, in every pass, but for their differences.
+    pub fn join(&mut self, found: &Found) {
         if self.first {
-            let sums = &mut self.counts[kind as usize];
-            sums.rows += counts.rows;
-            sums.branches += counts.branches;
-            sums.failures += counts.failures;
-            sums.ties += counts.ties;
-            sums.better += counts.better;
-            sums.used += counts.used;
+            self.found.join(found);
         }
+    }
+
+    /// Takes in a difference that [`Found::add`] found `times` times in the rows of the current pass.
+    pub fn add_difference(&mut self, kind: Valuation, difference: f64, times: u64) {
+        self.quantiles[kind as usize].add(difference, times);
     }
 
     /// Ends a pass; whether another one over the same rows is needed.
@@ -161,14 +118,9 @@ impl Fit {
         more
     }
 
-    /// Rows and branches of a kind, after the first pass.
-    pub fn counts(&self, kind: Valuation) -> Counts {
-        self.counts[kind as usize]
-    }
-
-    /// Rows of valuations that the tokenizer does not know, and rows that it cannot encode: both were left out.
-    pub fn left_out(&self) -> (u64, u64) {
-        (self.other, self.unusable)
+    /// What was found of the rows, after the first pass.
+    pub fn found(&self) -> &Found {
+        &self.found
     }
 
     /// The tokenizer, when no further pass is needed; `metadata` is kept in it beside what was counted.
@@ -178,7 +130,7 @@ impl Fit {
         let mut edges = [vec![], vec![], vec![]];
         let mut counted = Map::new();
         for kind in Valuation::ALL.into_iter().filter(|kind| self.options.kinds.contains(kind)) {
-            let found = self.counts(kind);
+            let found = self.found.counts(kind);
             if found.used < self.options.num_bins as u64 {
                 let detail = format!(
                     "{} losing branches of `{}` for {} bins; each kind needs at least one for each bin: take more games, \
@@ -255,12 +207,12 @@ mod tests {
         for kind in Valuation::ALL {
             let edges = tokenizer.bins(kind).unwrap().edges();
             assert!(edges.len() == 5 && edges.windows(2).all(|pair| pair[0] < pair[1]) && edges[4] == 0.0, "{edges:?}");
-            let counts = fit.counts(kind);
+            let counts = fit.found().counts(kind);
             assert_eq!((counts.rows, counts.branches, counts.ties, counts.used), (2, 5, 1, 4), "{kind:?}");
         }
         let search = tokenizer.bins(Valuation::Search).unwrap().edges();
         assert_eq!((search[0], search[1]), (-600.0, -375.0));
-        assert_eq!(fit.left_out(), (1, 3));
+        assert_eq!((fit.found().other, fit.found().unusable), (1, 3));
     }
 
     #[test]
@@ -285,7 +237,7 @@ mod tests {
         let only = FitOptions { kinds: FitOptions::kinds_named(&["search"]).unwrap(), ..options };
         let (some, counted) = fit(only, &rows()).unwrap();
         assert_eq!(some.bins(Valuation::Search), all.bins(Valuation::Search));
-        assert_eq!((some.bins(Valuation::Tuple10), counted.left_out()), (None, (4, 0)));
+        assert_eq!((some.bins(Valuation::Tuple10), counted.found().other, counted.found().unusable), (None, 4, 0));
         let e = FitOptions::kinds_named(&["search", "tuple12"]).unwrap_err();
         assert!(e.detail().contains("`tuple12`") && e.detail().contains("tuple10"), "{e}");
     }

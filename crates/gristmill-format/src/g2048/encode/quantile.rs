@@ -48,9 +48,9 @@ impl Range {
         self.counts.len().trailing_zeros()
     }
 
-    fn add(&mut self, key: u64) {
+    fn add(&mut self, key: u64, times: u64) {
         let (below, slots) = (64 - self.bits - self.step(), self.counts.len());
-        self.counts[(key >> below) as usize & (slots - 1)] += 1;
+        self.counts[(key >> below) as usize & (slots - 1)] += times;
         self.lowest = self.lowest.min(key);
         self.highest = self.highest.max(key);
     }
@@ -73,18 +73,18 @@ impl Quantiles {
         Quantiles { points: points.max(2), count: 0, ranges: vec![all], found: Vec::new(), first: true }
     }
 
-    /// Takes in a number of the current pass; NaN must not be among them.
-    pub fn add(&mut self, value: f64) {
+    /// Takes in a number that comes `times` times in the current pass; NaN must not be among them.
+    pub fn add(&mut self, value: f64, times: u64) {
         let key = key(value);
         if self.first {
-            self.count += 1;
-            self.ranges[0].add(key);
+            self.count += times;
+            self.ranges[0].add(key, times);
         } else {
             let at = self.ranges.partition_point(|range| range.prefix <= key >> (64 - range.bits));
             if let Some(range) = at.checked_sub(1).and_then(|at| self.ranges.get_mut(at))
                 && range.prefix == key >> (64 - range.bits)
             {
-                range.add(key);
+                range.add(key, times);
             }
         }
     }
@@ -173,10 +173,10 @@ mod tests {
     fn exact(values: &[f64], points: usize) -> (Option<Vec<f64>>, usize) {
         let mut quantiles = Quantiles::new(points);
         let mut passes = 1;
-        values.iter().for_each(|value| quantiles.add(*value));
+        values.iter().for_each(|value| quantiles.add(*value, 1));
         while quantiles.end_pass() {
             passes += 1;
-            values.iter().for_each(|value| quantiles.add(*value));
+            values.iter().for_each(|value| quantiles.add(*value, 1));
         }
         (quantiles.values(), passes)
     }
@@ -211,7 +211,7 @@ mod tests {
         let found = found.unwrap();
         assert!(found.len() == 20_000 && found.windows(2).all(|pair| pair[0] < pair[1]));
         let mut quantiles = Quantiles::new(20_000);
-        values.iter().for_each(|value| quantiles.add(*value));
+        values.iter().for_each(|value| quantiles.add(*value, 1));
         quantiles.end_pass();
         let counters: usize = quantiles.ranges.iter().map(|range| range.counts.len()).sum();
         assert!(counters as u64 <= COUNTERS, "{counters}");

@@ -13,6 +13,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack::metadata::Metadata;
 use gristmill_engine::pack::rows::{self, RowBlock, RowsOf};
 use gristmill_engine::pack::{METADATA, open, shards};
+use gristmill_engine::runtime::spread::{Spread, Tally};
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::log::{KNOWN_VALUATIONS, Sidecar};
 use gristmill_format::source::Chunk;
@@ -20,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::gaps::{GapBar, Gaps};
 use self::tally::RowTally;
-use super::tally::{Spread, Tally};
 use crate::in_order::InOrder;
+use crate::inputs::Place;
 use crate::sidecar;
 use crate::word::{self, Word};
 
@@ -70,12 +71,22 @@ pub(super) struct StepCounting {
 }
 
 /// What of a pack is counted among files.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Counted {
     pub(super) files: u64,
     pub(super) games: u64,
     pub(super) rows: u64,
     pub(super) bytes: u64,
+}
+
+impl Counted {
+    /// Takes in what is counted of other rows.
+    pub(super) fn join(&mut self, more: Counted) {
+        self.files += more.files;
+        self.games += more.games;
+        self.rows += more.rows;
+        self.bytes += more.bytes;
+    }
 }
 
 /// What is in a log, and what its sidecar says.
@@ -103,19 +114,28 @@ impl LogTally {
 }
 
 impl StepCounting {
-    /// Counts the pack in `folder`, on several threads.
+    /// Counts those blocks of rows of the pack in `folder` that are at `place`, on several threads.
     ///
     /// Errors: what of the pack cannot be read; `Stopped`.
-    pub(super) fn pack(&mut self, folder: &Path, workers: usize, stop: &Arc<AtomicBool>) -> Result<Counted> {
+    pub(super) fn rows(
+        &mut self,
+        folder: &Path,
+        place: Place,
+        workers: usize,
+        stop: &Arc<AtomicBool>,
+        counted: &mut Counted,
+    ) -> Result<()> {
         let files =
             shards::list(folder)?.into_iter().map(|shard| Ok(RowsOf::open(shard)?)).collect::<Result<Vec<_>>>()?;
         let types = open::valuations(folder)?;
-        let mut counted = Counted { files: files.len() as u64, ..Counted::default() };
-        for RowsOf { shard, .. } in &files {
-            counted.rows += shard.rows;
-            counted.bytes += shard.rows * shard.layout.size() as u64;
+        counted.files += if place.begins() { files.len() as u64 } else { 0 };
+        let total = files.iter().map(|file| file.shard.rows).sum();
+        let mut blocks = rows::blocks(&files);
+        blocks.retain(|block| place.has_rows(block.start, block.rows, total));
+        for block in &blocks {
+            counted.rows += block.rows;
+            counted.bytes += block.rows * files[block.file].shard.layout.size() as u64;
         }
-        let blocks = rows::blocks(&files);
         let (number, blocks, files) = (blocks.len(), Arc::<[RowBlock]>::from(blocks), Arc::<[RowsOf]>::from(files));
         let count = move |i: usize| -> gristmill_format::Result<RowTally> {
             let (mut stored, mut aligned, mut tally) = (Vec::new(), Vec::new(), RowTally::default());
@@ -130,13 +150,19 @@ impl StepCounting {
         while let Some(block) = flow.next()? {
             of_pack.join(block?);
         }
+        self.named(of_pack, types.names());
+        Ok(())
+    }
+
+    /// Counts the games of the pack in `folder`, which its database has.
+    ///
+    /// Errors: a database that cannot be read.
+    pub(super) fn games(&mut self, folder: &Path, counted: &mut Counted) -> Result<()> {
         Metadata::open(folder.join(METADATA))?.runs(&mut |run| {
             counted.games += 1;
             self.game(run.steps, Some(run.max_score), run.highest_tile);
             Ok(())
-        })?;
-        self.named(of_pack, types.names());
-        Ok(counted)
+        })
     }
 
     /// Counts the game of a log.

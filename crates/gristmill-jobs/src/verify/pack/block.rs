@@ -5,25 +5,28 @@ use gristmill_engine::pack::rows::{RowBlock, RowsOf};
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::check::Checker;
+pub(super) use gristmill_format::g2048::played::Ended;
+use gristmill_format::g2048::played::Played;
 use gristmill_format::g2048::row::at;
 use gristmill_format::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 
 use super::{RUN_ID, SEED, VALUATION_TYPE};
 use crate::in_order::Hands;
 use crate::verify::{Example, Fault, Verification};
 use crate::work::drawn::Step;
-use crate::work::played::Played;
 
 /// Rows of one run that follow each other.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Stretch {
     pub(super) run: u32,
-    /// Path of the file, and number of the first row there.
+    /// Number of the file, of the first row there, and the byte at which that has its run.
     pub(super) file: usize,
     pub(super) row: u64,
+    pub(super) byte: u64,
     /// Number of the first row in the pack.
     pub(super) start: u64,
-    pub(super) played: Played,
+    pub(super) rows: Ended,
 }
 
 /// Buffers for a block.
@@ -66,6 +69,15 @@ impl Judge {
         &self.files
     }
 
+    /// Reads a block, and judges nothing.
+    ///
+    /// Errors: as [`Judge::judge`].
+    pub(super) fn read(&self, block: &RowBlock) -> Result<Judged> {
+        let mut hand = self.hands.take();
+        self.files[block.file].read(block.first, block.rows, &mut hand.stored, &mut hand.rows)?;
+        Ok(Judged { found: Verification::default(), stretches: Vec::new(), hand })
+    }
+
     /// Gives buffers back.
     pub(super) fn recycle(&self, hand: Hand) {
         self.hands.put(hand);
@@ -85,7 +97,7 @@ impl Judge {
         }
         self.files[block.file].read(block.first, block.rows, &mut hand.stored, &mut hand.rows)?;
         let mut found = Verification { checked: block.rows, ..Verification::default() };
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut stretches: Vec<(Stretch, Played)> = Vec::new();
         let mut known = None;
         for (i, row) in (0..).zip(hand.rows.as_chunks().0) {
             let row = StepRow::from_aligned(row);
@@ -95,7 +107,7 @@ impl Judge {
                 let drawn = |fault| Example { fault, before: before.map(Step::new), row: Step::new(&row) };
                 found.add_row(self.keep, fault, drawn);
             };
-            if stretches.last().is_none_or(|stretch| stretch.run != row.run_id) {
+            if stretches.last().is_none_or(|(stretch, _)| stretch.run != row.run_id) {
                 known = self.runs.as_ref().map(|runs| {
                     let at = runs.binary_search_by_key(&u64::from(row.run_id), |run| run.id);
                     at.ok().map(|at| &runs[at])
@@ -105,9 +117,10 @@ impl Judge {
                     let detail = format!("run {}, which `metadata.db` does not list; it lists {listed}", row.run_id);
                     tell(RUN_ID, at::RUN_ID, detail);
                 }
-                let (row_of, start) = (block.first + i, block.start + i);
-                let (run, file) = (row.run_id, block.file);
-                stretches.push(Stretch { run, file, row: row_of, start, played: Played::default() });
+                let (run, file, row_of, start) = (row.run_id, block.file, block.first + i, block.start + i);
+                let byte = self.files[file].byte_of_field(row_of, at::RUN_ID);
+                let stretch = Stretch { run, file, row: row_of, byte, start, rows: Ended::default() };
+                stretches.push((stretch, Played::default()));
             }
             checker.row(&row, &mut |rule, detail| tell(rule.name(), rule.offset(), detail));
             if let Some(types) = &self.types
@@ -122,19 +135,13 @@ impl Judge {
             if let Some(expected) = seed.filter(|seed| *seed != row.seed) {
                 tell(SEED, at::SEED, format!("{}, expected {expected}, that of its run", row.seed));
             }
-            if let Some(stretch) = stretches.last_mut() {
-                stretch.played.add(&row);
+            if let Some((_, played)) = stretches.last_mut() {
+                played.add(&row);
             }
             previous = Some(row);
         }
-        Ok(Judged { found, stretches, hand })
-    }
-
-    /// The place at which a stretch begins.
-    pub(super) fn place(&self, stretch: &Stretch) -> Fault {
-        let file = &self.files[stretch.file];
-        let e = Error::new(Kind::OutOfRange, "").at_byte(file.byte_of_field(stretch.row, at::RUN_ID));
-        Fault { run: Some(u64::from(stretch.run)), frame: Some(stretch.row), ..Fault::new(&file.place(e)) }
+        let ended = |(stretch, played): (Stretch, Played)| Stretch { rows: played.ended(), ..stretch };
+        Ok(Judged { found, stretches: stretches.into_iter().map(ended).collect(), hand })
     }
 
     fn fault(

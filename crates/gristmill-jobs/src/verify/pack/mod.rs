@@ -2,6 +2,7 @@
 //! Reads block by block on many threads; holds a few blocks and one entry for each run.
 
 mod block;
+mod found;
 mod ledger;
 mod values;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack;
 use gristmill_engine::pack::checksums::Guard;
-use gristmill_engine::pack::manifest::{Manifest, RowFile};
+use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::metadata::{Extra, Metadata, Run};
 use gristmill_engine::pack::rows::{self, RowBlock, RowsOf};
 use gristmill_engine::pack::shards::{self, Shard};
@@ -19,14 +20,17 @@ use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::{HeldFile, Residence};
 use gristmill_format::g2048::check::Rule;
+use gristmill_format::g2048::played::{HIGHEST_TILE, STEPS};
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use self::block::Judge;
-use self::ledger::Ledger;
+use self::found::About;
+pub(super) use self::found::{OfPack, Telling};
+use self::ledger::Database;
 use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::in_order::InOrder;
-use crate::work::played::{HIGHEST_TILE, STEPS};
+use crate::inputs::Place;
 
 /// A row's run is in the database, and all rows of the run lie together.
 const RUN_ID: &str = "run_id";
@@ -51,15 +55,126 @@ pub(super) fn verify(
     report: &mut Verification,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let (keep, faults) = (options.max_faults, report.fault_count);
-    report.will_check(Rule::ALL.map(Rule::name));
-    report.will_check([RUN_ID, VALUATION_TYPE, SEED, STEPS, HIGHEST_TILE, FIRST_ROW, MANIFEST, HASH, CHECKSUM]);
+    let (mut telling, keep) = (Telling::default(), options.max_faults);
+    let found = part(folder, Place::whole(), options, &mut |found, of_pack| {
+        telling.tell(found, keep, report);
+        progress(report, of_pack);
+    })?;
+    telling.finish(found, keep, report);
+    Ok(())
+}
+
+/// Is called with what was found, which it may take away, and how many rows were read, of all.
+type Taking<'a> = dyn FnMut(&mut OfPack, Option<(u64, u64)>) + 'a;
+
+/// Verifies what of the pack in `folder` is at `place`: blocks of its rows, files by their hashes, and once the pack as such. It calls `progress`
+/// after each block, which may take away what was found.
+pub(super) fn part(folder: &Path, place: Place, options: &VerifyOptions, progress: &mut Taking<'_>) -> Result<OfPack> {
+    let (keep, begins) = (options.max_faults, place.begins());
+    let (mut all, mut opened) = (OfPack::default(), Verification::default());
+    opened.will_check(Rule::ALL.map(Rule::name));
+    opened.will_check([RUN_ID, VALUATION_TYPE, SEED, STEPS, HIGHEST_TILE, FIRST_ROW, MANIFEST, HASH, CHECKSUM]);
+    let (files, is_whole) = open(folder, keep, &mut opened)?;
+    let Some(files) = files else {
+        if begins {
+            all.opened = opened;
+        }
+        return Ok(all);
+    };
+    let (runs, extras, types) = beside(folder, keep, &mut opened)?;
+    opened.chunks += runs.as_ref().map_or(0, |runs| runs.len() as u64);
+    let total: u64 = files.iter().map(|file| file.shard.rows).sum();
+    if begins {
+        let path = folder.join(pack::METADATA).display().to_string();
+        let paths = files.iter().map(|file| file.shard.path.display().to_string()).collect();
+        let of_run = |run: &Run| (run.id, run.steps, run.highest_tile);
+        let runs = runs.iter().flatten().map(of_run).collect();
+        let first_rows = extras.iter().map(|extra| (extra.run_id, extra.first_row)).collect();
+        all.about = Some(About { all: is_whole, paths, database: Database { path, runs, first_rows } });
+        all.opened = opened;
+    }
+    let own = |start, rows| place.has_rows(start, rows, total);
+    let (mut hashes, mut start) = (Vec::new(), 0);
+    for RowsOf { shard, .. } in &files {
+        hashes.push(own(start, shard.rows).then(|| Some(Xxh3::new())));
+        start += shard.rows;
+    }
+    // Blocks of a file that is hashed here are read, even where another process judges them.
+    let blocks = rows::blocks(&files).into_iter();
+    let blocks = blocks.enumerate().filter(|(_, block)| own(block.start, block.rows) || hashes[block.file].is_some());
+    let blocks: Vec<usize> = blocks.map(|(i, _)| i).collect();
+    let listed: Arc<[RowBlock]> = rows::blocks(&files).into();
+    let (number, to_do) = (blocks.len(), blocks.clone());
+    let judge = Arc::new(Judge::new(files, runs, types, keep));
+    let (work, of_work) = (judge.clone(), listed.clone());
+    let judged = move |i: usize| {
+        let (at, block) = (to_do[i], &of_work[to_do[i]]);
+        match place.has_rows(block.start, block.rows, total) {
+            true => work.judge(block, at.checked_sub(1).map(|before| of_work[before].last())),
+            false => work.read(block),
+        }
+    };
+    let flow = InOrder::start(options.workers, number, options.stop.clone(), judged);
+    let mut flow = flow.map_err(|e| Error::path(folder, &e))?;
+    let mut done = 0;
+    for block in blocks.into_iter().map(|i| &listed[i]) {
+        let Some(judged) = flow.next()? else { break };
+        let hash = hashes[block.file].as_mut();
+        let is_own = own(block.start, block.rows);
+        match judged {
+            Ok(judged) => {
+                hash.into_iter().flatten().for_each(|hash| hash.update(judged.stored()));
+                if is_own {
+                    all.block(keep, judged.found, judged.stretches);
+                }
+                judge.recycle(judged.hand);
+            }
+            Err(e) => {
+                hash.into_iter().for_each(|hash| *hash = None);
+                if is_own {
+                    all.unread(block.file, Fault::new(&e));
+                }
+            }
+        }
+        done += block.rows;
+        progress(&mut all, Some((done, total)));
+    }
+    drop(flow);
+    let hashed = hashes.into_iter().enumerate().filter_map(|(file, hash)| Some((file, hash?)));
+    let hashed: Vec<_> = hashed.map(|(file, hash)| (file, &judge.files()[file], hash)).collect();
+    match Manifest::read(folder) {
+        Ok(Some(manifest)) => {
+            for (number, file, hash) in &hashed {
+                of_file(&manifest, file, hash.as_ref(), keep, all.files.entry(*number).or_default());
+            }
+            if begins {
+                against(&manifest, folder, judge.files(), keep, &mut all.manifest);
+            }
+        }
+        Err(e) if begins => told(&mut all.manifest, keep, e)?,
+        Ok(None) | Err(_) => {}
+    }
+    hashed.iter().for_each(|(number, file, _)| summed(&file.shard, keep, all.sums.entry(*number).or_default()));
+    if begins && let Some(detail) = pack::opening::wrong(folder) {
+        let path = folder.join(pack::OPENING).display().to_string();
+        all.opening = Some(Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path)));
+    }
+    if begins && is_whole {
+        let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
+        let mut found = Verification::default();
+        values::verify(folder, &shards, options, &mut found, &mut |_, of_pack| progress(&mut all, of_pack))?;
+        all.values = found;
+    }
+    Ok(all)
+}
+
+/// The files of rows of a pack that can be opened, none where it has no list of them; and whether those are all.
+fn open(folder: &Path, keep: usize, report: &mut Verification) -> Result<(Option<Vec<RowsOf>>, bool)> {
     let names = match shards::complete(folder) {
         Ok(names) => names,
-        Err(e) => return told(report, keep, e),
+        Err(e) => return told(report, keep, e).map(|()| (None, false)),
     };
-    let mut files = Vec::new();
-    let mut all = true;
+    let (mut files, mut all) = (Vec::new(), true);
     for name in names {
         report.files += 1;
         match shards::open(folder.join(name)).and_then(RowsOf::open).and_then(measured) {
@@ -70,57 +185,7 @@ pub(super) fn verify(
             }
         }
     }
-    let (runs, extras, types) = beside(folder, keep, report)?;
-    report.chunks += runs.as_ref().map_or(0, |runs| runs.len() as u64);
-    let total: u64 = files.iter().map(|file| file.shard.rows).sum();
-    let blocks: Arc<[RowBlock]> = rows::blocks(&files).into();
-    let judge = Arc::new(Judge::new(files, runs.clone(), types, keep));
-    let (work, listed) = (judge.clone(), blocks.clone());
-    let judged = move |i: usize| work.judge(&listed[i], i.checked_sub(1).map(|before| listed[before].last()));
-    let flow = InOrder::start(options.workers, blocks.len(), options.stop.clone(), judged);
-    let mut flow = flow.map_err(|e| Error::path(folder, &e))?;
-    let mut ledger = Ledger::new(folder, runs, extras);
-    let mut hashes: Vec<Option<Xxh3>> = judge.files().iter().map(|_| Some(Xxh3::new())).collect();
-    let mut done = 0;
-    for block in &*blocks {
-        let Some(judged) = flow.next()? else { break };
-        let hash = &mut hashes[block.file];
-        match judged {
-            Ok(judged) => {
-                hash.iter_mut().for_each(|hash| hash.update(judged.stored()));
-                report.absorb(keep, judged.found);
-                for stretch in &judged.stretches {
-                    ledger.add(stretch, &|stretch| judge.place(stretch), &mut |fault| report.add(keep, fault));
-                }
-                judge.recycle(judged.hand);
-            }
-            // A file that ends too early is reported once, by its first missing block.
-            Err(e) => {
-                if hash.take().is_some() {
-                    report.add(keep, Fault::new(&e));
-                }
-            }
-        }
-        done += block.rows;
-        progress(report, Some((done, total)));
-    }
-    drop(flow);
-    ledger.finish(all && hashes.iter().all(Option::is_some), &mut |fault| report.add(keep, fault));
-    match Manifest::read(folder) {
-        Ok(Some(manifest)) => against(&manifest, folder, judge.files(), hashes, keep, report),
-        Ok(None) => {}
-        Err(e) => told(report, keep, e)?,
-    }
-    judge.files().iter().for_each(|file| summed(&file.shard, keep, report));
-    // It was made of a pack without faults.
-    if report.fault_count == faults
-        && let Some(detail) = pack::opening::wrong(folder)
-    {
-        let path = folder.join(pack::OPENING).display().to_string();
-        report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path)));
-    }
-    let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
-    if all { values::verify(folder, &shards, options, report, progress) } else { Ok(()) }
+    Ok((Some(files), all))
 }
 
 /// Holds a file of rows against the checksums beside it, where there are some.
@@ -198,54 +263,49 @@ fn beside(folder: &Path, keep: usize, report: &mut Verification) -> Result<Besid
     Ok((runs, extras, types))
 }
 
-/// Compares the pack with its manifest.
-fn against(
-    manifest: &Manifest,
-    folder: &Path,
-    files: &[RowsOf],
-    hashes: Vec<Option<Xxh3>>,
-    keep: usize,
-    report: &mut Verification,
-) {
-    let mut differs = |rule: &'static str, file: String, kind: Kind, detail: String| {
-        let e = FormatError::new(kind, detail).in_source(file);
-        report.add(keep, Fault { rule: Some(rule), ..Fault::new(&e) });
+/// A fault of what the manifest says.
+fn differs(rule: &'static str, file: String, kind: Kind, detail: String) -> Fault {
+    Fault { rule: Some(rule), ..Fault::new(&FormatError::new(kind, detail).in_source(file)) }
+}
+
+/// Compares a file with the manifest; its hash is not known where it could not be read.
+fn of_file(manifest: &Manifest, file: &RowsOf, hash: Option<&Xxh3>, keep: usize, report: &mut Verification) {
+    let path = file.shard.path.display().to_string();
+    let name = file.shard.path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(said) = manifest.files.iter().find(|said| said.name == *name) else {
+        let detail = "the manifest does not list this file".into();
+        return report.add(keep, differs(MANIFEST, path, Kind::Missing, detail));
     };
-    let named = folder.join(pack::MANIFEST).display().to_string();
-    let mut said: Vec<&RowFile> = manifest.files.iter().collect();
-    for (file, hash) in files.iter().zip(hashes) {
-        let path = file.shard.path.display().to_string();
-        let name = file.shard.path.file_name().unwrap_or_default().to_string_lossy();
-        let Some(at) = said.iter().position(|said| said.name == *name) else {
-            differs(MANIFEST, path, Kind::Missing, "the manifest does not list this file".into());
-            continue;
-        };
-        let said = said.swap_remove(at);
-        if said.rows != file.shard.rows {
-            let detail = format!("{} rows; the manifest says {}", file.shard.rows, said.rows);
-            differs(MANIFEST, path.clone(), Kind::WrongSize, detail);
-        }
-        let form = pack::layout_of(&manifest.layout).map(|form| form.bytes());
-        if form.is_some_and(|bytes| bytes != file.shard.layout.size()) {
-            let detail = format!("rows of {} bytes; the manifest says {}", file.shard.layout.size(), manifest.layout);
-            differs(MANIFEST, path.clone(), Kind::WrongSize, detail);
-        }
-        let Some(hash) = hash.map(|hash| format!("{:032x}", hash.digest128())) else { continue };
-        if hash != said.xxh3_128 {
-            let detail = format!("the rows have the hash {hash}; they had {} when they were written", said.xxh3_128);
-            differs(HASH, path, Kind::Corrupt, detail);
-        }
+    if said.rows != file.shard.rows {
+        let detail = format!("{} rows; the manifest says {}", file.shard.rows, said.rows);
+        report.add(keep, differs(MANIFEST, path.clone(), Kind::WrongSize, detail));
     }
-    for gone in said {
+    let form = pack::layout_of(&manifest.layout).map(|form| form.bytes());
+    if form.is_some_and(|bytes| bytes != file.shard.layout.size()) {
+        let detail = format!("rows of {} bytes; the manifest says {}", file.shard.layout.size(), manifest.layout);
+        report.add(keep, differs(MANIFEST, path.clone(), Kind::WrongSize, detail));
+    }
+    let hash = hash.map(|hash| format!("{:032x}", hash.digest128()));
+    if let Some(hash) = hash.filter(|hash| *hash != said.xxh3_128) {
+        let detail = format!("the rows have the hash {hash}; they had {} when they were written", said.xxh3_128);
+        report.add(keep, differs(HASH, path, Kind::Corrupt, detail));
+    }
+}
+
+/// Compares the manifest with the files of the pack.
+fn against(manifest: &Manifest, folder: &Path, files: &[RowsOf], keep: usize, report: &mut Verification) {
+    let named = |name: &str| files.iter().any(|file| file.shard.path.file_name().is_some_and(|known| known == name));
+    for gone in manifest.files.iter().filter(|said| !named(&said.name)) {
         let path = folder.join(&gone.name);
         if matches!(is_file(&path), Ok(false)) {
             let detail = format!("the manifest lists this file of {} rows", gone.rows);
-            differs(MANIFEST, path.display().to_string(), Kind::Missing, detail);
+            report.add(keep, differs(MANIFEST, path.display().to_string(), Kind::Missing, detail));
         }
     }
     let listed: u64 = manifest.files.iter().map(|file| file.rows).sum();
     if listed != manifest.rows {
         let detail = format!("{} rows, but its files have {listed}", manifest.rows);
-        differs(MANIFEST, named, Kind::WrongSize, detail);
+        let path = folder.join(pack::MANIFEST).display().to_string();
+        report.add(keep, differs(MANIFEST, path, Kind::WrongSize, detail));
     }
 }

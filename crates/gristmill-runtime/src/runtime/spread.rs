@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Counts of numbers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub struct Tally {
     counts: BTreeMap<u64, u64>,
     count: u64,
     sum: u128,
@@ -73,7 +73,7 @@ pub struct ShareBar {
 
 impl Spread {
     /// The spread of the numbers divided by `unit`.
-    pub(super) fn scaled(&self, unit: f64) -> Share {
+    pub fn scaled(&self, unit: f64) -> Share {
         let number = |n: u64| n as f64 / unit;
         let bar = |bar: &Bar| ShareBar { from: number(bar.from), to: number(bar.to), count: bar.count };
         Share {
@@ -91,7 +91,8 @@ impl Spread {
 const BARS: u64 = 12;
 
 impl Tally {
-    pub(super) fn add(&mut self, n: u64) {
+    /// Takes in a number.
+    pub fn add(&mut self, n: u64) {
         let spare = (64 - n.leading_zeros()).saturating_sub(10);
         *self.counts.entry(n >> spare << spare).or_default() += 1;
         self.count += 1;
@@ -101,7 +102,7 @@ impl Tally {
     }
 
     /// Takes in what was counted elsewhere.
-    pub(super) fn join(&mut self, other: Tally) {
+    pub fn join(&mut self, other: Tally) {
         for (n, count) in other.counts {
             *self.counts.entry(n).or_default() += count;
         }
@@ -111,7 +112,8 @@ impl Tally {
         self.most = self.most.max(other.most);
     }
 
-    pub(super) fn spread(&self) -> Spread {
+    /// What was counted.
+    pub fn spread(&self) -> Spread {
         let Some(min) = self.least else { return Spread::default() };
         Spread {
             count: self.count,

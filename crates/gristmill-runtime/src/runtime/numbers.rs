@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use gristmill_engine::runtime::sum::Sum;
 use serde::{Deserialize, Serialize};
 
-use super::ShareBar;
+use super::spread::ShareBar;
+use super::sum::Sum;
 
 /// At most this many distinct values are counted.
 const MOST: usize = 4096;
@@ -38,7 +38,7 @@ pub struct Numbers {
 
 /// Counts of numbers. Neither their order nor the parts in which they were counted matter.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct NumberTally {
+pub struct NumberTally {
     /// Numbers are kept to a millionth times 2 to this power: the least that leaves few enough different ones.
     level: i32,
     counts: BTreeMap<i64, u64>,
@@ -51,7 +51,7 @@ pub(super) struct NumberTally {
 
 impl NumberTally {
     /// Takes in a number; what is not finite is left out.
-    pub(super) fn add(&mut self, number: f64) {
+    pub fn add(&mut self, number: f64) {
         if !number.is_finite() {
             return;
         }
@@ -68,7 +68,7 @@ impl NumberTally {
     }
 
     /// Takes in what was counted elsewhere.
-    pub(super) fn join(&mut self, mut other: NumberTally) {
+    pub fn join(&mut self, mut other: NumberTally) {
         let level = self.level.max(other.level);
         self.coarsen(level);
         other.coarsen(level);
@@ -106,7 +106,8 @@ impl NumberTally {
         self.counts = counts;
     }
 
-    pub(super) fn numbers(&self) -> Numbers {
+    /// What was counted.
+    pub fn numbers(&self) -> Numbers {
         let Some((min, max)) = self.ends else { return Numbers::default() };
         Numbers {
             count: self.count,
