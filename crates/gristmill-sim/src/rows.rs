@@ -13,7 +13,7 @@ use gristmill_engine::{Batch, Error, IndexLoader, Next};
 use gristmill_format::bullet::KIND;
 
 use crate::boards::board;
-use crate::case::{Outcome, PATIENCE, folder, revert, written};
+use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
 use crate::coverage::{Fault, Stage};
 use crate::disk::{Disk, Meanwhile};
@@ -39,6 +39,16 @@ struct Came {
     states: Vec<String>,
     /// Number of the next batch after these.
     next: u64,
+}
+
+impl Case for Scenario {
+    fn run(&self) -> Outcome {
+        run(self)
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        Scenario::smaller(self)
+    }
 }
 
 /// Runs a scenario.

@@ -12,7 +12,7 @@ use gristmill_engine::pipeline::StageMetrics;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 
 use crate::boards;
-use crate::case::{Outcome, PATIENCE, folder, revert, written};
+use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, Stage};
 use crate::disk::Disk;
@@ -67,6 +67,16 @@ enum After {
     Nothing,
     /// Another, from this state or from the beginning.
     Another(Option<String>),
+}
+
+impl Case for Scenario {
+    fn run(&self) -> Outcome {
+        run(self)
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        Scenario::smaller(self)
+    }
 }
 
 /// Runs a scenario.
@@ -253,9 +263,9 @@ impl Run<'_> {
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.crashes.is_empty()) else { return Ok(true) };
         let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
         let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();
-        let missing = self.disk.names().into_iter().filter(|name| !known.contains(&**name));
         let stream = self.stream();
-        let missing = missing.filter(|name| stream.takes(&File::of(name, &self.disk.now(name)))).next();
+        let lacks = |name: &String| !known.contains(&**name) && stream.takes(&File::of(name, &self.disk.now(name)));
+        let missing = self.disk.names().into_iter().find(lacks);
         match missing {
             Some(name) if self.step > EVENTFUL && number > s.batches + MOST_MORE => {
                 Err(format!("{name} did not come in within {MOST_MORE} batches"))

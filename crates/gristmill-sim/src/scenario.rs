@@ -6,9 +6,7 @@ use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, Windo
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
-use crate::case::{Case, Outcome};
 use crate::chooser::Chooser;
-use crate::run::run;
 
 /// A file that is there, or comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +187,7 @@ impl Scenario {
         let ranks = if lanes > 1 && c.once_in(2) { (lanes, c.below(lanes.into()) as u32) } else { (1, 0) };
         let mut made = Scenario { begins_again, torn, law, ranks, ..made };
         if c.once_in(40) {
-            // So many draws that a state holds a copy of the window in the midst of a pass.
+            // A state then holds a copy of the window in the midst of a pass.
             (made.batches, made.batch) = (c.within(60, 120), 24);
             made.crashes = (0..c.within(1, 3)).map(|_| c.below(made.batches)).collect();
             made.rate = made.rate.map(|_| 0.07);
@@ -244,12 +242,9 @@ impl Scenario {
     }
 }
 
-impl Case for Scenario {
-    fn run(&self) -> Outcome {
-        run(self)
-    }
-
-    fn smaller(&self) -> Vec<Self> {
+impl Scenario {
+    /// Every run that is one thing smaller.
+    pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut push = |change: &dyn Fn(&mut Scenario)| {
             let mut other = self.clone();

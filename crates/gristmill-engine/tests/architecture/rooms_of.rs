@@ -213,8 +213,10 @@ pub(crate) const HOUSES: [House; 14] = [
             ("scenario", &["boards", "chooser"]),
             ("disk", &["coverage"]),
             ("world", &["chooser", "disk"]),
-            ("run", &["boards", "chooser", "coverage", "disk", "oracle", "scenario", "world"]),
-            ("shrink", &["run", "scenario"]),
+            ("case", &["coverage"]),
+            ("run", &["boards", "case", "chooser", "coverage", "disk", "oracle", "scenario", "world"]),
+            ("rows", &["boards", "case", "chooser", "coverage", "disk", "oracle", "world"]),
+            ("shrink", &["case"]),
         ],
     },
 ];

@@ -10,7 +10,7 @@ pub enum Order {
     Off,
     /// By a permutation of all.
     Rows,
-    /// By blocks of so many neighbours, so many blocks at a time.
+    /// By blocks of this number of neighbours, and this number of blocks at a time.
     Blocks(u64, u64),
 }
 

@@ -2,10 +2,8 @@
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle, Skip};
 
-use crate::case::{Case, Outcome};
 use crate::chooser::Chooser;
 use crate::oracle::rows::{Left, Order, Rows};
-use crate::rows::run;
 
 /// How a start ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,12 +180,9 @@ fn ranges(c: &mut Chooser, end: u64) -> Vec<(u64, u64)> {
     if found.is_empty() { vec![(0, end)] } else { found }
 }
 
-impl Case for Scenario {
-    fn run(&self) -> Outcome {
-        run(self)
-    }
-
-    fn smaller(&self) -> Vec<Self> {
+impl Scenario {
+    /// Every run that is one thing smaller.
+    pub fn smaller(&self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut push = |change: &dyn Fn(&mut Scenario)| {
             let mut other = self.clone();
