@@ -27,7 +27,7 @@ def leaves(found: argparse.ArgumentParser, name: str = "gristmill") -> Iterator[
 
 def test_every_command_has_the_shared_options() -> None:
     commands = dict(leaves(parser()))
-    assert len(commands) == 14
+    assert len(commands) == 17
     for name, command in commands.items():
         options = {option for action in command._actions for option in action.option_strings}
         assert {"--json", "-q", "--quiet", "-v", "--verbose", "-j", "--threads", "--workers", "--color"} <= options, (

@@ -118,7 +118,6 @@ def test_duplicates_that_do_not_fit_are_refused(games: Path, tmp_path: Path) -> 
         ({"output": report}, "goes with share"),
         ({"dry_run": True}, "goes with share"),
         ({"share": "1/2", "output": tmp_path / "pack/report"}, "lies within"),
-        ({"share": "1/2", "output": "s3://bucket/report"}, "a folder that all machines reach"),
         ({"share": "1/2", "output": report, "mark": "again", "replace": True}, "a commit with overwrite"),
     ]
     for options, says in wrong:

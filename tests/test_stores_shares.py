@@ -67,6 +67,22 @@ def test_shares_in_a_bucket_are_those_of_a_disk(bucket: FaultServer, drops: Path
     assert [path.name for path in tmp_path.glob("twins/outgoing/*")] == []
 
 
+def test_splits_duplicates_and_tokenizers_are_committed_to_a_bucket(bucket: FaultServer, drops: Path) -> None:
+    sides = {"train": 2, "test": 1}
+    gm.split(drops / "games", "s3://out/alone", sides)
+    for number in (1, 2):
+        gm.split(drops / "games", "s3://out/sides", sides, share=(number, 2))
+        gm.open(drops / "chess").duplicates(share=(number, 2), output="s3://out/same.json")
+        gm.g2048.fit_tokenizer(gm.open(drops / "rows"), "s3://out/bins.json", num_bins=8, share=(number, 2))
+    done = gm.commit("s3://out/sides")
+    assert done.changed + done.kept == 9
+    assert tree(bucket.folder / "out" / "sides") == tree(bucket.folder / "out" / "alone")
+    assert gm.commit("s3://out/same.json") == gm.open(drops / "chess").duplicates()
+    bins = gm.g2048.fit_tokenizer(gm.open(drops / "rows"), drops / "bins.json", num_bins=8)
+    assert gm.commit("s3://out/bins.json") == bins
+    assert (bucket.folder / "out" / "bins.json").read_bytes() == (drops / "bins.json").read_bytes()
+
+
 def test_reports_in_a_bucket_are_replaced_only_where_that_is_said(bucket: FaultServer, drops: Path) -> None:
     report = bucket.folder / "out" / "report.json"
     for number in (1, 2):

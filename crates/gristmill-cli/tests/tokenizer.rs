@@ -127,7 +127,7 @@ fn shares_that_do_not_belong_together_or_are_damaged_are_refused() {
     }
     let early = run(&["commit", text(&out)]);
     assert!(early.code == 2 && early.err.contains("2/3 is missing; 3/3 is missing"), "{early:?}");
-    assert!(early.err.contains("gristmill tokenizer fit IN"), "{early:?}");
+    assert!(early.err.contains("`gristmill tokenizer fit` with --share N/OF"), "{early:?}");
     for number in ["2/3", "3/3"] {
         share(number, &[]).ok();
     }

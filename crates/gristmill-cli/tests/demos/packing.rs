@@ -170,7 +170,10 @@ fn commands_for_other_data_say_what_to_do_with_a_pack_of_trajectories() {
         (&["feed", text(out.path()), "--epochs", "1"], "feed gristmill.open("),
         (&["feed", pack], "gristmill.DataLoader(gristmill.open(PACK)"),
         (&["feed", text(&config)], "gristmill.DataLoader(gristmill.open(PACK)"),
-        (&["rescore", pack, text(&to)], "it is a pack of demonstrations, which `convert` and `split` take"),
+        (
+            &["rescore", pack, text(&to)],
+            "it is a pack of demonstrations, which the commands `convert` and `split` take",
+        ),
         (&["filter", pack, text(&to)], "it is a pack of demonstrations"),
         (&["convert", pack, text(&to), "--container", "loose"], "options of chess games do not apply"),
         (&["convert", pack, text(&to), "--to", "exponents"], "the name of OUT decides the form"),
