@@ -39,7 +39,10 @@ pub(super) fn commit(options: &CommitOptions, output: &Path, progress: &mut dyn 
     let committing = Committing { theirs, row, options };
     match committing.made(progress) {
         // Another process committed them meanwhile.
-        Err(e) if !matches!(e, Error::Stopped) && !committing.theirs.is_there()? => Err(Whole::already(output)),
+        Err(e) if !matches!(e, Error::Stopped) && !committing.theirs.is_there()? => {
+            committing.theirs.folder.forget_sending()?;
+            Err(Whole::already(output))
+        }
         made => {
             Ok(Committed { job: row.job, paths: reports::paths(&committing.theirs.plan), made: named(made?, output) })
         }

@@ -135,6 +135,16 @@ impl Folder {
         self.depot().map_or(Ok(()), |depot| depot.put(SENDING, b"{}".to_vec()))
     }
 
+    /// Takes the note of a commit back that came second, once the shares are gone: the commit that came first has removed all else.
+    ///
+    /// Errors: `Format` of reading and writing.
+    pub(crate) fn forget_sending(&self) -> Result<()> {
+        match self.depot() {
+            Some(depot) if self.plan()?.is_none() => depot.remove([SENDING]),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a commit began to send the output.
     ///
     /// Errors: `Format` of reading.
