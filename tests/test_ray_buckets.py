@@ -35,7 +35,7 @@ def test_ray_makes_shares_in_a_bucket(bucket: FaultServer, tmp_path: Path) -> No
     gm.pack(games, "s3://out/pack", share=(2, 4))
     planned = gristmill.ray.pack(games, "s3://out/pack", dry_run=True)
     assert (planned.shares, planned.there) == (4, 1)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         done = gristmill.ray.pack(games, "s3://out/pack")
         report = gristmill.ray.verify("s3://out/pack", "s3://out/report.json", shares=2)
