@@ -122,13 +122,16 @@ impl Committing<'_> {
                 progress(self.at(self.theirs.plan.inputs));
                 self.check_stop()
             })?;
-        } else if outgoing.is_sent()? && self.theirs.is_there()? {
-            // A commit that was killed had sent all of it, and has not removed the shares.
-            outgoing.abandon();
         } else {
-            let refusal = outgoing.refusal();
+            let refusal = match outgoing.is_sent()? {
+                // Another commit began with this one, has sent everything, and now removes the shares.
+                true if is_free => Some(Whole::already(place)),
+                // A killed commit had sent everything; this one removes the shares.
+                true if self.theirs.is_there()? => None,
+                _ => Some(outgoing.refusal()),
+            };
             outgoing.abandon();
-            return Err(refusal);
+            refusal.map_or(Ok(()), Err)?;
         }
         Ok(made)
     }

@@ -207,7 +207,7 @@ impl ChunkPack {
         Ok(ChunkPack::of(folder, opened, layout))
     }
 
-    /// The pack of some files, of which there is one at least.
+    /// Joins the open chunk files of a folder into a pack. `files` holds at least one.
     fn of(folder: &Path, files: Vec<File>, layout: Arc<Layout>) -> Self {
         let (mut first, mut hash) = (vec![(0, 0)], Xxh3::new());
         for file in &files {
