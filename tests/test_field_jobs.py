@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from buckets import FaultServer, serving
+from trees import tree
 
 import gristmill as gm
 
@@ -54,10 +55,6 @@ def many(request: pytest.FixtureRequest) -> Iterator[ByMany]:
 
     yield on_ray
     cluster.shutdown()
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.fixture

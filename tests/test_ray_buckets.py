@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from buckets import FaultServer, serving
+from buckets import FaultServer, empty_bucket
+from trees import tree
 
 import gristmill as gm
 import gristmill.ray
@@ -14,16 +15,11 @@ import gristmill.ray
 @pytest.fixture
 def bucket(tmp_path: Path) -> Iterator[FaultServer]:
     """A server with an empty bucket `out`, which processes of the cluster find by their environment."""
-    (tmp_path / "served" / "out").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        with serving(tmp_path / "served", tmp_path / "twins") as server:
+        with empty_bucket(tmp_path) as server:
             yield server
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.

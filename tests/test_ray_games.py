@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from test_command import run, told
 from test_ray_pack import cluster  # noqa: F401  (a fixture)
-from test_sharing_games import make, tree
+from test_sharing_games import make
+from trees import tree
 
 import gristmill as gm
 import gristmill.ray

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from test_ray_pack import at_rest, cluster, finished, wait_until  # noqa: F401  (a fixture)
-from test_sharing_games import tree
+from trees import tree
 from viewers import binary
 
 import gristmill as gm

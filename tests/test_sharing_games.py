@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_sharing import kill_shares
+from trees import tree
 from viewers import binary
 
 import gristmill as gm
@@ -32,11 +33,6 @@ def make(job: str, *places: Path, **options: Any) -> gm.ConvertedGames:
     """Runs a job by its name."""
     made: gm.ConvertedGames = getattr(gm, job)(*places, **options)
     return made
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Everything below a folder, hidden files too."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from buckets import FaultServer, serving
+from buckets import FaultServer, empty_bucket
 from generated_games import write_games
+from trees import tree
 
 import gristmill as gm
 from gristmill import stores
@@ -29,13 +30,8 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bucket(tmp_path: Path) -> Iterator[FaultServer]:
     """A server with an empty bucket `out`."""
-    (tmp_path / "served" / "out").mkdir(parents=True)
-    with serving(tmp_path / "served", tmp_path / "twins") as server:
+    with empty_bucket(tmp_path) as server:
         yield server
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def alike(there: Path, here: Path) -> None:

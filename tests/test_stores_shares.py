@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from buckets import FaultServer, serving
+from buckets import FaultServer, empty_bucket
+from trees import tree
 
 import gristmill as gm
 from gristmill import stores
@@ -26,13 +27,8 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bucket(tmp_path: Path) -> Iterator[FaultServer]:
     """A server with an empty bucket `out`."""
-    (tmp_path / "served" / "out").mkdir(parents=True)
-    with serving(tmp_path / "served", tmp_path / "twins") as server:
+    with empty_bucket(tmp_path) as server:
         yield server
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_shares_in_a_bucket_are_those_of_a_disk(bucket: FaultServer, drops: Path, tmp_path: Path) -> None:

@@ -44,6 +44,14 @@ def serving(folder: Path, cache: Path) -> "Iterator[FaultServer]":
     stores.cache()
 
 
+@contextlib.contextmanager
+def empty_bucket(folder: Path) -> "Iterator[FaultServer]":
+    """A server with an empty bucket `out`; its files and its cache lie in `folder`."""
+    (folder / "served" / "out").mkdir(parents=True)
+    with serving(folder / "served", folder / "twins") as server:
+        yield server
+
+
 class FaultServer:
     """A server whose buckets are the folders of a directory."""
 

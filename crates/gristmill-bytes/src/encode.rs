@@ -19,7 +19,7 @@ pub struct Provenance {
     pub frame: u32,
 }
 
-/// Random bits, and which they are: of the words that a key draws for a number, the two after the first `words`.
+/// Random bits with their origin. A key draws words for a number; these bits are the two words after the first `words`.
 ///
 /// `docs/format/order.md` has the draws: a device that knows key, number and words draws the same bits itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -1,5 +1,5 @@
-//! Packs of a thousand million frames in a bucket, of sparse files and a written `opening.index` -> how many requests and bytes opening
-//! takes, and that all is found where it lies. The writer here is of the page (docs/format/opening.md), not the program's.
+//! Opens packs of a thousand million frames in a bucket, and counts requests and bytes. Their files are sparse. This file writes
+//! `opening.index` by its page (docs/format/opening.md), without the program's writer.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs::{self, File};

@@ -26,7 +26,7 @@ pub(crate) struct OwnFile {
     pub(crate) place: Place,
 }
 
-/// A file or a pack of rows among the bytes of all, and what of it is a process's own.
+/// The bytes of a file or of a pack of rows among the bytes of all inputs, and the portion that one process takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     portion: Portion,
@@ -42,7 +42,7 @@ impl Place {
         Place { portion: Portion::Whole, at: 0, bytes: 1, cut: false }
     }
 
-    /// Whether the process tells of the file or pack as such, once for all shares that have a part of it.
+    /// Whether this process reports on the file or pack as a whole. Of all shares that have a part of it, one does.
     pub(crate) fn begins(&self) -> bool {
         !self.cut || self.portion.begins(self.at)
     }

@@ -52,7 +52,7 @@ pub(crate) fn written(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     entries.filter_map(|entry| Some((entry.path(), std::fs::read(entry.path()).ok()?))).collect()
 }
 
-/// Takes back what a process wrote since then, which crashed while it wrote the first `torn` bytes of one more line.
+/// Restores files as they were at a crash. The process had written the first `torn` bytes of another line.
 pub(crate) fn revert(files: Vec<(PathBuf, Vec<u8>)>, torn: usize) -> io::Result<()> {
     for (path, mut bytes) in files {
         let last = bytes.split_inclusive(|byte| *byte == b'\n').next_back().unwrap_or_default();

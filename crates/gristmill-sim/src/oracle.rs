@@ -73,7 +73,7 @@ pub struct Stream {
     pub reservoir: u64,
     /// Number of lanes.
     pub lanes: u64,
-    /// How many ranks share them, and which one's rows are meant.
+    /// How many ranks share the lanes, and the rank whose rows this stream has.
     pub ranks: (u64, u64),
     /// Rows of a batch of this rank.
     pub batch: usize,

@@ -123,7 +123,7 @@ impl Run<'_> {
         let copies = self.folder.as_ref().map(|folder| written(folder.path())).unwrap_or_default();
         if start.ends == Ends::Crash {
             self.disk.met(Fault::Crashed);
-            // Threads end where they stand, and nobody says goodbye.
+            // Threads end where they stand, and write nothing more.
             world.clear();
         }
         let hung = loader.stop();

@@ -256,8 +256,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether every sound file that is there was taken in: only watched folders may keep it waiting, and not for ever. A process that
-    /// resumes takes in nothing before the draws that the journal says may have been made: that may be long.
+    /// Whether the journal has every sound file of a watched folder. Worlds with a crash are left out: a process that resumes first makes all
+    /// draws that the journal covers, and only then takes in new files, which may take long.
     fn all_came(&self, number: u64) -> Found<bool> {
         let s = self.scenario;
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.crashes.is_empty()) else { return Ok(true) };

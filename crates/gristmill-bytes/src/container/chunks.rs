@@ -22,7 +22,7 @@ const MOST_INDEX: u64 = 512 << 20;
 /// Tells what the chunks hold.
 pub type Codec = [u8; 8];
 
-/// The index of a chunk file, or an outline of it: where chunks lie and how many frames they have.
+/// The index of a chunk file. An outline says only where chunks lie and how many frames they have.
 #[derive(Debug, Clone)]
 pub struct ChunkFile {
     codec: Codec,
@@ -161,7 +161,7 @@ impl ChunkFile {
         Span { offset, len: self.len - offset }
     }
 
-    /// Reads what an outline lacks, once, and holds it against the outline.
+    /// Reads the names and checksums that an outline lacks, and compares the rest with the outline. Later calls read nothing.
     ///
     /// Errors, with the byte: `Corrupt` for an index that is not the one that was outlined; those of reading.
     pub fn complete(&self, from: &(impl ReadAt + ?Sized)) -> Result<()> {
@@ -182,7 +182,7 @@ impl ChunkFile {
         if (found.codec, &found.offsets, &found.first) != (self.codec, &self.offsets, &self.first) {
             return Err(corrupt());
         }
-        // Of two threads both have the same.
+        // If two threads read at once, both get the same.
         found.rest.into_inner().into_iter().for_each(|rest| _ = self.rest.set(rest));
         Ok(())
     }

@@ -64,7 +64,7 @@ pub fn check_room(frames: usize, size: usize, max: usize) -> Result<usize> {
     })
 }
 
-/// Puts the wanted ones of `records`, each of `size` bytes, into `out`, which is empty; no more than `max` bytes of them.
+/// Copies the wanted `records`, each of `size` bytes, into the empty `out`. Copies at most `max` bytes.
 ///
 /// Errors: `TooLarge`; `Missing` for a frame that does not exist.
 pub fn copy(records: &[u8], size: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Numbers as they come <-> how often each comes, in blocks of bytes that may follow each other in any order: several tallies are one.
+//! Numbers as they come <-> how often each number comes, in blocks of bytes. Blocks may stand in any order, so tallies can be joined.
 //! In bounded memory, however many numbers there are. Bytes in, bytes out. The layout is `docs/format/tally.md`.
 
 use std::io::{ErrorKind, Read};
@@ -35,7 +35,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Takes in a number. Whether it now holds as many different ones as it may, and should be written.
+    /// Counts a number. Returns whether the tally is full and should be written.
     pub fn add(&mut self, number: u64) -> bool {
         self.fresh.push(number);
         if self.fresh.len() >= FRESH {
@@ -44,7 +44,7 @@ impl Tally {
         self.held.len() >= HELD
     }
 
-    /// Appends what is held to `out`, as blocks of `group`; nothing is held then.
+    /// Appends all counts to `out`, as blocks of `group`, and empties the tally.
     pub fn write(&mut self, group: u32, out: &mut Vec<u8>) {
         self.settle();
         self.held.chunks(MOST_PAIRS).for_each(|pairs| block(group, pairs, out));

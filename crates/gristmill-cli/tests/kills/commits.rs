@@ -2,26 +2,11 @@
 //! byte for byte, and leaves nothing beside it.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::{Job, copy, generate, run, strings, text, traced, tracer, words};
-
-/// The files below a folder with their bytes, hidden ones too.
-fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
-    while let Some(next) = folders.pop() {
-        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.insert(text(path.strip_prefix(folder).unwrap()).to_owned(), fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
-}
+use super::{Job, copy, generate, run, strings, text, traced, tracer, tree, words};
 
 /// A job that commits the shares of some games; `over` another pack, or into an empty folder.
 fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Job {
@@ -85,8 +70,8 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
     for job in &jobs {
         job.prepare();
         let calls = traced(tracer, job, 0);
-        let whole = bytes(&job.after);
-        assert!(bytes(&job.target) == whole, "{}: not what one process makes", job.name);
+        let whole = tree(&job.after);
+        assert!(tree(&job.target) == whole, "{}: not what one process makes", job.name);
         let mut seen = BTreeSet::new();
         for (i, call) in calls.iter().enumerate() {
             // Files of one kind are one place. What only forces to the disk changes nothing that a kill would show.
@@ -100,7 +85,7 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
             let again = words(&job.words);
             let about = format!("{}, killed at call {}, `{call}`: {}", job.name, i + 1, again.err);
             assert!(again.code == 0 || again.err.contains("they were committed already"), "{about}");
-            assert!(bytes(&job.target) == whole, "{about}: not what one process makes");
+            assert!(tree(&job.target) == whole, "{about}: not what one process makes");
             let name = job.target.file_name().unwrap().to_str().unwrap();
             let beside = |entry: &String| entry.trim_start_matches('.').starts_with(&format!("{name}.shares"));
             let left: Vec<String> =

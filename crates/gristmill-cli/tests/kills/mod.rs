@@ -15,6 +15,22 @@ use crate::command::{Ran, generate, gristmill, run, text};
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::pack::metadata::Metadata;
 
+/// The files below a folder, hidden ones too, with their bytes.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), bytes);
+            }
+        }
+    }
+    found
+}
+
 /// What is killed: the words of the command without its folders, and the words that finish it where it left something.
 struct Job {
     name: &'static str,

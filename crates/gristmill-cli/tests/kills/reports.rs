@@ -2,27 +2,11 @@
 //! with what one process makes, byte for byte, and leaves nothing beside it.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Job, copy, generate, run, strings, text, traced, tracer, words};
-
-/// All files below a folder with their bytes.
-fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
-    while let Some(next) = folders.pop() {
-        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let bytes = fs::read(&path).unwrap();
-                found.insert(path.strip_prefix(folder).unwrap().to_owned(), bytes);
-            }
-        }
-    }
-    found
-}
+use super::{Job, copy, generate, run, strings, text, traced, tracer, tree, words};
 
 /// Kills a job at each of its system calls, then runs `last` to finish it.
 fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
@@ -31,7 +15,7 @@ fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
     let finish = |about: &str| {
         let done = if last.is_empty() { words(&job.words) } else { words(last) };
         assert!(done.code == 0 || done.err.contains("they were committed already"), "{about}: {}", done.err);
-        assert!(all(&job.target) == all(&job.after), "{about}: not what one process makes");
+        assert!(tree(&job.target) == tree(&job.after), "{about}: not what one process makes");
     };
     let (mut kills, mut seen) = (0, BTreeSet::new());
     for (i, call) in calls.iter().enumerate() {

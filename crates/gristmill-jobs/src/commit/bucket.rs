@@ -25,9 +25,9 @@ const SHARES: &str = "shares";
 pub(super) fn commit(options: &CommitOptions, output: &Path, progress: &mut dyn FnMut(Joining)) -> Result<Committed> {
     let Some(theirs) = Whole::open(options)? else {
         if is_folder(output)? || is_file(output)? {
-            // What a commit was about to remove.
+            // A killed commit did not remove these.
             Folder::beside(output)?.remove()?;
-            // And what one that came second has on this machine.
+            // A commit that came second left these on this machine.
             if let Ok(Some(outgoing)) = Outgoing::open(output, "output") {
                 outgoing.abandon();
             }
@@ -49,7 +49,7 @@ pub(super) fn commit(options: &CommitOptions, output: &Path, progress: &mut dyn 
     }
 }
 
-/// The same, with the name of the place in the bucket.
+/// Replaces the path on this machine by the place in the bucket.
 fn named(made: Made, output: &Path) -> Made {
     match made {
         Made::Pack(mut packed) => {
@@ -86,7 +86,7 @@ impl Committing<'_> {
         Ok(made)
     }
 
-    /// Looks whether the output could be made, and writes nothing there.
+    /// Checks whether the output could be made. Writes nothing to the bucket.
     fn looked(&self) -> Result<Made> {
         let (here, beat) = (temporary()?, &mut |_: Joining| {});
         match self.row.output {
@@ -170,7 +170,7 @@ impl Committing<'_> {
         Ok(made)
     }
 
-    /// Fetches what is not here yet. What was made here of other shares goes.
+    /// Fetches the shares that are not on this machine yet. Removes outputs that were made of other shares.
     fn fetch(&self, here: &Folder, output: &Path, progress: &mut dyn FnMut(Joining)) -> Result<()> {
         let (plan, theirs) = (&self.theirs.plan, &self.theirs.folder);
         let all = (1..=plan.shares).map(|number| {
@@ -191,7 +191,7 @@ impl Committing<'_> {
             }
         }
         here.agree(plan)?;
-        // Of games that are only counted the records are enough.
+        // A dry run counts games: it needs the records alone.
         let has_files = !(self.options.dry_run && self.row.output == Output::Folder);
         for (share, sheet) in all {
             let (of, marker) = (here.of(plan, share), here.marker(plan, share));

@@ -27,8 +27,8 @@ use crate::shares::{Attempt, Job, Outcome, Said, Shared, Unit, Whole, make, plac
 /// The name of the job in plans.
 pub(crate) const JOB: &str = "dedup";
 
-/// The file of a share with the keys of its games, by ascending id: of each the id, the key, the hash of its records (little-endian), and
-/// a byte for its image.
+/// The file of a share with a record for each of its games, by ascending id: id, key and hash of the game's records (little-endian),
+/// then a byte for the image.
 const KEYS: &str = "keys";
 
 /// Bytes of a game there.

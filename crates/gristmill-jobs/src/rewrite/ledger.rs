@@ -26,7 +26,7 @@ const NAME: &str = ".gristmill-rewrite.jsonl";
 /// Commands that write games again, as settings name them.
 const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
 
-/// The setting of what a split goes by, and what one goes by that says nothing: splits from before there was a choice.
+/// The setting that says by what a split deals games, and its value for older splits, which had no choice.
 pub(super) const BY: &str = "by";
 pub(super) const BY_BEFORE: &str = "file";
 

@@ -22,7 +22,7 @@ pub(super) const DEAD: u64 = 600;
 /// The object by which a commit says that it begins to send the output.
 const SENDING: &str = "sending.json";
 
-/// What is done about a marker that does not say what was sent.
+/// Advice for a marker that does not say which files were sent.
 const AGAIN: &str = "expected what was sent of the share; remove it, and make the share again";
 
 /// What the name of the marker of a share ends with.
@@ -53,7 +53,7 @@ pub(super) fn failed(plan: &Plan, share: Share) -> String {
     format!("{}/{}{FAILED}", markers(plan), share.name())
 }
 
-/// What of the shares of a plan the bucket lists.
+/// The shares of a plan, as the bucket lists them.
 #[derive(Debug, Default)]
 pub(super) struct Stand {
     /// Names of shares that are done.
@@ -97,7 +97,7 @@ pub(crate) struct Sheet {
 }
 
 impl Folder {
-    /// What the bucket says of a share; none where it is not done.
+    /// Reads the marker of a share. `None` if the share is not done.
     ///
     /// Errors: `Format` for a marker that is damaged.
     pub(crate) fn sheet(&self, plan: &Plan, share: Share) -> Result<Option<Sheet>> {
@@ -135,7 +135,7 @@ impl Folder {
         self.depot().map_or(Ok(()), |depot| depot.put(SENDING, b"{}".to_vec()))
     }
 
-    /// Takes the note of a commit back that came second, once the shares are gone: the commit that came first has removed all else.
+    /// Removes the note of a commit that came second, if the shares are gone. The commit that came first removed everything else.
     ///
     /// Errors: `Format` of reading and writing.
     pub(crate) fn forget_sending(&self) -> Result<()> {
@@ -227,7 +227,7 @@ pub fn clean(left: &Left, dead: bool) -> Result<()> {
     let (leases, files): (Vec<&str>, Vec<&str>) =
         left.shares.iter().map(|(name, _)| name.as_str()).partition(|name| is_lease(name));
     depot.remove(leases)?;
-    // A process that got its share meanwhile is seen now; one that gets it later finds its lease gone.
+    // This look finds a process that finished its share meanwhile. A process that finishes later finds its lease gone.
     let Some(plan) = folder.plan()? else { return depot.remove(files) };
     let (rooms, mut known) = (rooms(&plan), BTreeMap::new());
     let mut gone = Vec::new();

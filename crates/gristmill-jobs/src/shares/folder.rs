@@ -45,7 +45,7 @@ pub(super) struct Document<T> {
     pub(super) share: String,
     /// The report of its job.
     pub(super) made: T,
-    /// Its files, where they were sent to a bucket.
+    /// Its files, if they were sent to a bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sent: Option<Sent>,
 }
@@ -62,7 +62,7 @@ struct Noted {
     xxh3_128: String,
 }
 
-/// An output beside which shares can be made: a path of this machine, or a place in a bucket.
+/// Checks the place of an output, a path of this machine or a URL. Shares lie beside it.
 ///
 /// Errors: `Config` in `output` for a place that cannot be written.
 pub fn place(output: &Path) -> Result<PathBuf> {
@@ -168,7 +168,7 @@ impl Folder {
     fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
         let (shown, differs) = (self.path.display(), plan.differs(theirs));
         if self.depot.is_none() {
-            // Our plan has no share: remove its empty folder.
+            // Another plan came first: our folder is empty and goes.
             let _ = fs::remove_dir(self.shares_of(plan));
         }
         let text = format!(
@@ -183,7 +183,7 @@ impl Folder {
         self.path.join(&plan.name)
     }
 
-    /// The folder of a share that is done; in a bucket also of what processes send of it.
+    /// The folder of a finished share. In a bucket, the folder into which processes send it.
     pub fn of(&self, plan: &Plan, share: Share) -> PathBuf {
         match &self.depot {
             None => self.shares_of(plan).join(share.name()),
@@ -199,7 +199,7 @@ impl Folder {
         }
     }
 
-    /// What was sent of a share, given by its name, that is done in a bucket; none of one that is not done.
+    /// The files of the share of this name in a bucket. `None` if the share is not done.
     ///
     /// Errors: as [`Folder::done`].
     pub(super) fn sent_of(&self, plan: &Plan, name: &str) -> Result<Option<Sent>> {

@@ -79,7 +79,7 @@ pub(super) struct Part {
     unread: Vec<(Input, String)>,
 }
 
-/// Where in the inputs something is counted, in the order of one process: of each path its files, its packs, and what could not be listed.
+/// A place in the inputs, in the order of one process: for each path its files, then its packs, then the folders that cannot be listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Input {
     path: u64,

@@ -112,7 +112,7 @@ pub trait Codec: Debug + Send + Sync {
     /// Errors: those of a game that cannot be read.
     fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>>;
 
-    /// Who games of a pack are, in order; none where its database does not say it.
+    /// The identities of games of a pack, in order. `None` if its database does not have them.
     ///
     /// Errors: `Format` for the database.
     fn known(&self, database: &Games, games: Range<u64>) -> gristmill_runtime::Result<Option<Vec<Content>>> {

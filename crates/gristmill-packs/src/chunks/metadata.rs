@@ -174,7 +174,7 @@ impl Games {
         })
     }
 
-    /// Who the games of these ids are, in order; none where the table does not say it.
+    /// The identities of the games with these ids, in order. `None` if the table does not have them.
     ///
     /// Errors: as [`Games::each`].
     pub fn identities(&self, ids: Range<u64>) -> Result<Option<Vec<Content>>> {

@@ -70,7 +70,7 @@ impl File {
         Ok(File { path, held, index, codec, checked, outlined: false })
     }
 
-    /// A file that is elsewhere and open, whose index is not read before the first game is.
+    /// Takes an open file of a bucket. It reads the index together with the first game.
     pub(super) fn outlined(
         path: PathBuf,
         from: Arc<dyn ReadAt>,
@@ -84,10 +84,10 @@ impl File {
         Ok(File { path, held, index, codec, checked, outlined: true })
     }
 
-    /// Reads the index, where it is an outline.
+    /// Reads the index if only its outline is known.
     fn complete(&self) -> FormatResult<()> {
         match self.index.complete(&self.held) {
-            // What came over a network may come right the next time.
+            // A network may damage bytes: the file fetches them once more.
             Err(e) if !e.kind().is_of_reading() && self.held.again(&[self.index_range()])? => {
                 self.index.complete(&self.held)
             }
@@ -100,13 +100,13 @@ impl File {
         (span.offset as usize, (span.offset + span.len) as usize)
     }
 
-    /// The name of game `i`; empty where there is none, or its index cannot be read.
+    /// The name of game `i`. It is empty if the game has none, or if the index cannot be read.
     pub(crate) fn name(&self, i: usize) -> &str {
         let _ = self.complete();
         self.index.name(i)
     }
 
-    /// Where its chunks lie; of a file that was opened by its outline without names.
+    /// Where the chunks of the file lie. An outline has no names of games.
     pub fn index(&self) -> &ChunkFile {
         &self.index
     }
@@ -138,7 +138,7 @@ impl File {
             self.complete()?;
         }
         if !known && let Err(e) = self.index().check(i, bytes) {
-            // What came over a network may come right the next time.
+            // A network may damage bytes: the file fetches them once more.
             let span = self.index().span(i).unwrap_or_default();
             let range = (span.offset as usize, (span.offset + span.len) as usize);
             if !self.held.again(&[range])? {

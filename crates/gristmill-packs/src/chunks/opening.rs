@@ -61,14 +61,14 @@ pub(crate) fn bytes_of(paths: &[PathBuf], manifest: &str, codecs: Codecs) -> For
     Ok(Some(sealed(opening::Layout::Chunks, manifest, &body)))
 }
 
-/// Bytes of a frame, where all chunks have as many for each; else 0.
+/// Bytes of a frame if every frame of every chunk takes the same number of bytes, else 0.
 fn unit(frames: &[u64], lens: &[u64]) -> u64 {
     let unit = frames.first().zip(lens.first()).map_or(0, |(frames, len)| len / frames.max(&1));
     let fits = frames.iter().zip(lens).all(|(frames, len)| frames * unit == *len);
     if fits { unit } else { 0 }
 }
 
-/// The files of the pack in `folder`, which is elsewhere, by what its opening needs; none where that lacks, does not fit or is damaged.
+/// Opens the files of a pack in a bucket by its `opening.index`. `None` if that file is missing or damaged, or belongs to another pack.
 ///
 /// Errors: those of reading; as [`HeldFile::of`](gristmill_runtime::store::HeldFile::of).
 pub(super) fn open(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Option<Opened>> {
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of two files of which the games of one have as many bytes for each frame.
+    /// The body of two files. In one of them every frame takes the same number of bytes.
     fn body() -> Vec<u8> {
         let mut body = b"bullet\0\x01".to_vec();
         put_block(&mut body, b"[('a', '<u4')]");

@@ -44,7 +44,7 @@ pub fn write_opening(folder: &Path, paths: &[PathBuf], manifest: &str) -> Result
     write(folder, opening::bytes_of(paths, manifest, codec)?)
 }
 
-/// What is wrong with the file of what opening the pack in `folder` needs; none where there is no file, or the pack is not whole.
+/// Says what is wrong with the `opening.index` of the pack in `folder`. `None` if there is no such file, or the pack is not whole.
 pub fn wrong_opening(folder: &Path) -> Option<&'static str> {
     let mut names = files(folder).ok()?;
     names.retain(|name| is_chunks(name));

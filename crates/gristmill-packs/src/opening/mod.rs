@@ -28,7 +28,7 @@ const HEAD: usize = 32;
 /// Longest file that is read: of hundreds of millions of games.
 const MOST: u64 = 4 << 30;
 
-/// Longest manifest beside which the file is used; a longer one lists what was left out of millions of games.
+/// Readers of a longer manifest do not use the file. Such a manifest lists millions of games that a job left out.
 const MOST_MANIFEST: u64 = 16 << 20;
 
 /// Bytes that come in one request.
@@ -75,7 +75,7 @@ fn unsealed(bytes: &[u8], layout: Layout, manifest: &[u8]) -> Option<Vec<u8>> {
     fits.then(|| head.0.to_vec())
 }
 
-/// What a pack that is elsewhere says of its opening, and its files.
+/// The opening file of a pack in a bucket, and the files of the pack.
 pub(crate) struct Opening {
     /// What the layout wrote.
     pub(crate) body: Vec<u8>,
@@ -84,7 +84,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Of the pack in `folder`, whose files `is` names; none where it lacks the file, or has one that is damaged or of another pack.
+    /// Opens the files of `folder` whose names `is` accepts. `None` if the opening file is missing, damaged, or of another pack.
     ///
     /// Errors: those of reading.
     pub(crate) fn read(folder: &Path, layout: Layout, is: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
@@ -108,8 +108,8 @@ pub(crate) fn write(folder: &Path, bytes: Option<Vec<u8>>) -> Result<()> {
     bytes.map_or(Ok(()), |bytes| write_whole(&folder.join(OPENING), &[&bytes]))
 }
 
-/// What is wrong with the file of the pack in `folder`, which `made` makes for the text of its manifest; none where there is no file,
-/// or the pack itself is not whole.
+/// Says what is wrong with the opening file of the pack in `folder`. `made` makes the right file for the text of the manifest.
+/// `None` if there is no file, or the pack itself is not whole.
 pub(crate) fn wrong(folder: &Path, made: impl FnOnce(&str) -> Option<Vec<u8>>) -> Option<&'static str> {
     let found = files::read(&folder.join(OPENING), MOST).ok()??;
     let manifest = files::read_text(&folder.join(MANIFEST), MOST_MANIFEST).ok()??;
@@ -117,7 +117,7 @@ pub(crate) fn wrong(folder: &Path, made: impl FnOnce(&str) -> Option<Vec<u8>>) -
     is_wrong.then_some("it is damaged, or not of this pack as it is; it is not used, and can be deleted")
 }
 
-/// All bytes of a file, in requests that are made at once; none of a file that is not there, or longer than `most`.
+/// Reads all bytes of a file by requests that run at once. `None` if the file is not there, or is longer than `most`.
 fn whole(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     let named = |e: gristmill_format::Error| Error::from(e.in_source(path.display().to_string()));
     let file = match open_file(path) {
@@ -127,7 +127,7 @@ fn whole(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     let len = file.len().map_err(named)?;
     let Some(size) = usize::try_from(len).ok().filter(|_| len <= most) else { return Ok(None) };
     let mut bytes = vec![0; size];
-    // What came when the file was opened is not asked for again.
+    // The request that opened the file brought its beginning.
     let began = size.min(BEGINNING);
     let read = file.read_at(0, &mut bytes[..began]).map_err(named)? as u64;
     let pieces: Vec<Span> =

@@ -1,10 +1,10 @@
-//! Numbers <-> few bytes: groups of 128, of which each has its least number, and what the others exceed it by in as many bits as
-//! the largest of these takes. Reads what anybody wrote: no more numbers than its bytes can hold.
+//! Numbers <-> few bytes. Each group of 128 stores its least number, and for each number the difference from it. All differences of a
+//! group take the same number of bits. The reader makes no more numbers than the bytes can hold.
 
 /// Numbers of a group.
 const GROUP: usize = 128;
 
-/// Bytes of numbers that are read one after the other; none where there are no more.
+/// Reads numbers from bytes, one after the other. Each method gives `None` at the end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 

@@ -224,7 +224,7 @@ impl Head {
     }
 }
 
-/// What the checksums beside a file of rows begin with; nothing where there are none.
+/// The first bytes of the checksums beside a file of rows. Empty if there are no checksums.
 ///
 /// Errors, with the file: `Io`.
 pub(super) fn head_of(shard: &Shard) -> Result<Vec<u8>> {
@@ -239,7 +239,7 @@ pub(super) fn head_of(shard: &Shard) -> Result<Vec<u8>> {
 }
 
 impl Guard {
-    /// The checksums beside a file of rows; none where there are none. The header is held against its own.
+    /// Opens the checksums beside a file of rows, and compares the header with its own checksum. `None` if there are no checksums.
     ///
     /// Errors, with a file: `Corrupt` for what are no checksums, checksums of other rows, and another header; `Io`.
     pub fn open(shard: &Shard) -> Result<Option<Self>> {
@@ -265,7 +265,7 @@ impl Guard {
         Ok(Some(Guard::with(sums, head, shard)))
     }
 
-    /// The checksums beside a file of rows that are elsewhere and open, of which each is read with the first row of its block.
+    /// Takes open checksums of rows in a bucket. It reads a checksum together with the first row of its block.
     /// `head` is what they begin with, `header` the XXH3-64 of the bytes before the rows.
     ///
     /// Errors, with a file: as [`Guard::open`].

@@ -63,7 +63,7 @@ impl Time {
         self.crew.as_ref().map_or_else(|| self.began.elapsed(), |crew| crew.now())
     }
 
-    /// Says to a crew that the calling thread holds no lock and works for a while; with threads of this machine that needs no word.
+    /// Tells a crew that the calling thread holds no lock and works for a while. Does nothing if threads of this machine do the work.
     pub fn works(&self) {
         if let Some(crew) = &self.crew {
             crew.works();

@@ -20,10 +20,10 @@ use super::outgoing::Target;
 use crate::runtime::seed::fresh_root;
 use crate::{Error, Result};
 
-/// A process says that it lives as often.
+/// How often a process says that it lives.
 const RENEWED: Duration = Duration::from_secs(60);
 
-/// What the name of the object ends with by which it says so.
+/// The ending of the object by which a process says that it lives.
 const AGAIN: &str = ".renewed";
 
 /// Bytes that one request fetches.
@@ -62,7 +62,7 @@ pub fn of_lease(object: &str) -> Option<(&str, &str)> {
 /// A folder that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Which of those under its name it is.
+    /// The id of the process that sent it.
     pub id: String,
     /// Its files.
     pub files: Vec<SentFile>,
@@ -87,7 +87,7 @@ impl Depot {
         Ok(Target::of(place, field)?.map(|target| Depot { target }))
     }
 
-    /// The path on this machine beside which a folder on its way there is made; nothing has this name.
+    /// A path on this machine. The process makes a folder beside it before it sends the folder; no file has this name.
     ///
     /// Errors: `Format` where this machine has no folder for it.
     pub fn here(&self, name: &str) -> Result<PathBuf> {
@@ -103,7 +103,7 @@ impl Depot {
         Ok(())
     }
 
-    /// Writes an object unless one with other bytes has its name; whether the object has these bytes.
+    /// Writes an object unless its name is taken. Returns whether the object of this name has these bytes.
     ///
     /// Errors: as [`Depot::put`].
     pub fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
@@ -163,7 +163,7 @@ impl Depot {
         Ok(deposit)
     }
 
-    /// Removes what processes sent under a name, but for the folder that has it.
+    /// Removes everything that processes sent under a name, except the folder that has the name.
     ///
     /// Errors: `Format` of reading and removing.
     pub fn remove_others(&self, rooms: &Rooms, name: &str, but: &Sent) -> Result<()> {
@@ -182,7 +182,7 @@ impl Depot {
         self.remove(objects.iter().map(String::as_str))
     }
 
-    /// Fetches a folder that has its name into `to`, a folder that is made; `each` is called now and then, and ends it by an error.
+    /// Makes the folder `to`, and fetches the files of a finished folder into it. It calls `each` now and then; an error of `each` ends it.
     ///
     /// Errors: `Format` of kind `Corrupt` for a file that is not as it was sent, `Io` for one that is gone; `Path`; those of `each`.
     pub fn fetch(
@@ -204,7 +204,7 @@ impl Depot {
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder).map_err(|e| Error::path(folder, &e))?;
             }
-            // What was damaged on the way is fetched again once.
+            // The network may have damaged the file: it is fetched once more.
             let mut tries = 0..2;
             while fetched(&object, file, &path, each)? != file.xxh3_128 {
                 tries.next();
@@ -253,7 +253,7 @@ fn hash(path: &Path) -> Result<String> {
     }
 }
 
-/// A folder on its way into a depot. What was sent of it is removed where it does not get its name.
+/// A folder that this process sends to a depot. It removes the files it sent if the folder does not get the name.
 #[derive(Debug)]
 pub struct Deposit {
     depot: Depot,
@@ -265,14 +265,14 @@ pub struct Deposit {
 }
 
 impl Deposit {
-    /// Says that this process lives, if it said so long ago.
+    /// Says that this process lives, unless it did so a moment ago.
     pub fn renew(&mut self) {
         let now = SystemTime::now();
         if now.duration_since(self.renewed).is_ok_and(|age| age < RENEWED) {
             return;
         }
         self.renewed = now;
-        // Only people read it: nothing depends on it. The lease itself is never written again, so that one that was removed stays away.
+        // Only people read this object. The process never writes the lease again, so a removed lease stays removed.
         let _ = self.depot.put(&format!("{}{AGAIN}", self.lease), b"{}".to_vec());
     }
 
@@ -298,8 +298,8 @@ impl Deposit {
         Ok(sent)
     }
 
-    /// Gives the folder its name, by creating the object `marker` with these bytes, unless another has it; whether it did. `is_wanted`
-    /// says whether anybody still counts the folder.
+    /// Gives the folder its name: creates the object `marker` with these bytes, unless another folder has the name. Returns whether it
+    /// did. `is_wanted` says whether the job still needs the folder.
     ///
     /// A process that removes what a dead one sent first removes its lease, and then reads the marker. This one first writes the marker,
     /// and then reads the lease. So at least one of them sees the other, whatever their clocks say.
@@ -313,7 +313,7 @@ impl Deposit {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(e) => {
-                // The marker may be there, or come yet, although its answer was lost: then the files must be, too.
+                // The bucket may have created the marker and lost the answer. The files stay, since the marker names them.
                 self.is_done = !matches!(&e, Error::Format(e) if e.kind() == Kind::Io(ErrorKind::PermissionDenied));
                 return Err(e);
             }

@@ -84,7 +84,7 @@ pub fn write(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<()> {
     }
 }
 
-/// Writes a file in a bucket unless one with other bytes has its name; whether the file has these bytes.
+/// Writes a file in a bucket unless its name is taken. Returns whether the file of this name has these bytes.
 ///
 /// Errors: as [`write()`].
 pub fn write_new(path: &Path, bytes: Vec<u8>, field: &str) -> crate::Result<bool> {
@@ -194,7 +194,7 @@ pub fn names(folder: &Path) -> crate::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The files directly in a folder that is elsewhere, open, by those of their names that `is` accepts; none of this machine.
+/// Opens the files directly in a folder of a bucket whose names `is` accepts. `None` for a folder of this machine.
 ///
 /// Errors: as [`Store::open_listed`].
 pub fn listed(folder: &Path, is: &dyn Fn(&str) -> bool) -> crate::Result<BTreeMap<String, Arc<dyn ReadAt>>> {

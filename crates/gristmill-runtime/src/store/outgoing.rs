@@ -156,7 +156,7 @@ impl Target {
         Ok(found)
     }
 
-    /// A file that is in the way; none at a place that is empty, or that this writer has claimed.
+    /// A file that is in the way. `None` if the place is empty, or if this writer has claimed it.
     fn in_the_way(&self, field: &str, writer: &str) -> Result<Option<String>> {
         match self.claim()? {
             Some(claim) if claim.writer == writer => Ok(None),
@@ -234,7 +234,7 @@ impl Outgoing {
         Ok(Some(Outgoing { target, field: field.to_owned(), kept, writer, _lock: lock }))
     }
 
-    /// Whether the place holds nothing of others; `false` where it holds files, its own of an earlier run too.
+    /// Whether the place holds no file. Files that this writer sent in an earlier run count, too.
     ///
     /// Errors: `Config` in the field where another writer has claimed it; `Path` and `Format` of reading there.
     pub fn is_free(&self) -> Result<bool> {
@@ -253,7 +253,7 @@ impl Outgoing {
         Ok(there.iter().filter(visible).eq(files.iter()) && self.manifest()?.unwrap_or(true))
     }
 
-    /// Whether the manifest at the place is the one of the folder; none where the place has no manifest.
+    /// Whether the place has the manifest of the folder. `None` if the place has no manifest.
     fn manifest(&self) -> Result<Option<bool>> {
         let there = files::read(&self.target.place.join(MANIFEST), MOST_MANIFEST);
         let there = match there {
@@ -312,7 +312,7 @@ impl Outgoing {
         let (mut claim, name) = (self.claim()?, self.target.file(CLAIM));
         match self.manifest()? {
             Some(true) => {}
-            // This writer was killed after all of another output was there.
+            // This writer had sent another output whole when it was killed.
             Some(false) => return Err(self.target.full(&self.field, MANIFEST)),
             None => self.remove_others(&files)?,
         }

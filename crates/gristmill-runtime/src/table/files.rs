@@ -156,7 +156,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// The records, of which each is there.
+    /// Copies the records. The caller has made sure that all of them are there.
     fn gather_here(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
         // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows and their values.
         match self.layout.size() {
@@ -248,7 +248,7 @@ impl FrameTable for FileTable {
         }
         self.have(rows)?;
         match self.gather_here(rows, out) {
-            // What came over a network may come right the next time.
+            // A network may damage bytes: the table fetches them once more.
             Err(e) if e.kind() == Kind::Corrupt => {
                 self.again(rows)?;
                 self.gather_here(rows, out)

@@ -1,4 +1,4 @@
-//! Draws -> the random bits of a row, with the place that they come from; and a row of a batch, which has them.
+//! Draws -> the random bits of a row, with their origin (key, number, words); and a row of a batch, which has such bits.
 
 use gristmill_format::encode::RandomBits;
 

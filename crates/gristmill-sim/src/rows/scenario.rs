@@ -21,7 +21,7 @@ pub struct Start {
     pub ranks: u64,
     /// Batches that each rank takes, at most.
     pub batches: u64,
-    /// Of these the last ones that the next start does not know of: its state is older.
+    /// How many of these batches the next start gives again, because its state is older.
     pub lost: u64,
     /// Batches that are taken before the first of them is used.
     pub ahead: u64,

@@ -87,7 +87,7 @@ pub enum DrawnOn {
     /// By the loader, which turns the rows (the default).
     #[default]
     Host,
-    /// By the device, which turns them: `symmetry_draws` says of what.
+    /// By the device, which turns the rows. The tensor `symmetry_draws` tells it what to draw the symmetries from.
     Device,
 }
 

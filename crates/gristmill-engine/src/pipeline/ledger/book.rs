@@ -122,7 +122,7 @@ impl Book {
         LedgerStatus { path: self.path.display().to_string(), batches: inner.noted, fault: inner.fault.clone() }
     }
 
-    /// What it has could not be sent to where it belongs.
+    /// Notes that its lines could not be sent to the bucket.
     pub(in crate::pipeline) fn unsent(&self, why: &str) {
         self.lock().fault = Some(why.to_owned());
     }

@@ -11,10 +11,10 @@ use gristmill_runtime::runtime::scheduler::Rounds;
 use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::segments::{Copied, Segments};
 
-/// How often what came is sent, states apart.
+/// How often new lines are sent. A state sends them, too.
 const SEND: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether that is due, or the loader was stopped.
+/// How often the thread checks whether lines are due, and whether the loader was stopped.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A journal or a ledger.
@@ -35,7 +35,7 @@ enum Way {
 }
 
 impl Paper {
-    /// One that a rank writes, which an option called `field` named.
+    /// The paper that a rank writes. The option `field` names it.
     ///
     /// Errors: as [`Segments::open`].
     pub(in crate::pipeline) fn written(place: &Path, field: &str, rank: (u64, u64)) -> Result<Self> {
@@ -48,7 +48,7 @@ impl Paper {
         Ok(Paper { path, way: Way::Sent { segments: Mutex::new(segments), lock: Mutex::new(Some(lock)) } })
     }
 
-    /// One that is only read.
+    /// A paper that the loader only reads.
     ///
     /// Errors: as [`Copied::of`].
     pub(in crate::pipeline) fn read(place: &Path) -> Result<Self> {
@@ -58,7 +58,7 @@ impl Paper {
         })
     }
 
-    /// What it is called on this machine.
+    /// The path of the file on this machine.
     pub(in crate::pipeline) fn path(&self) -> &Path {
         &self.path
     }
@@ -78,7 +78,7 @@ impl Paper {
     }
 }
 
-/// Those of a run.
+/// The journal and the ledger of a run.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct Papers {
     pub(in crate::pipeline) journal: Option<Paper>,
@@ -86,14 +86,14 @@ pub(in crate::pipeline) struct Papers {
 }
 
 impl Papers {
-    /// Sends what came since the last time: the journal first, which nothing else may be ahead of.
+    /// Sends the new lines. The journal goes first: neither ledger nor state may be ahead of it.
     ///
     /// Errors: as [`Segments::send`].
     pub(in crate::pipeline) fn send(&self) -> Result<()> {
         [&self.journal, &self.ledger].into_iter().flatten().try_for_each(Paper::send)
     }
 
-    /// Lets other loaders of this machine write there. What is sent after this is sent only if none of them did.
+    /// Lets other loaders of this machine write to the same place. After this, lines are sent only if no other loader wrote.
     pub(in crate::pipeline) fn release(&self) {
         for paper in [&self.journal, &self.ledger].into_iter().flatten() {
             if let Way::Sent { lock, .. } = &paper.way {

@@ -1,5 +1,5 @@
-//! What was found in some rows of a pack, and once of the pack as such -> what is found in all of it. Shares in their order, and one process,
-//! come to the same.
+//! Faults found in parts of a pack, and in the pack as a whole -> the report on all of it. Shares, in order, give the report of one
+//! process.
 
 use std::collections::{BTreeMap, BTreeSet};
 

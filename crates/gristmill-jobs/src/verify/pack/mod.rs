@@ -64,7 +64,7 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Is called with what was found, which it may take away, and how many rows were read, of all.
+/// Gets the faults found so far, which it may take away, and how many rows of all were read.
 type Taking<'a> = dyn FnMut(&mut OfPack, Option<(u64, u64)>) + 'a;
 
 /// Verifies what of the pack in `folder` is at `place`: blocks of its rows, files by their hashes, and once the pack as such. It calls `progress`

@@ -34,7 +34,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Takes a sidecar apart; none where that is of no use.
+    /// Takes a sidecar apart. `None` if that would save nothing.
     fn of(sidecar: &str, source: &str) -> Option<Self> {
         let name = source.rsplit('/').next().filter(|name| !name.is_empty());
         let (mut format, mut names, mut said, mut rest) = (String::new(), Vec::new(), String::new(), sidecar);
@@ -83,7 +83,7 @@ fn expression((format, names): &(String, Vec<bool>)) -> String {
 }
 
 impl MetadataWriter {
-    /// Writes table `extras` in fewer bytes, where that is plain and sidecars are alike. What is read of it stays the same.
+    /// Writes table `extras` in fewer bytes if many sidecars have the same words. Readers get the same sidecars.
     ///
     /// Errors: `Format` with the path.
     pub fn shorten(&mut self) -> Result<()> {

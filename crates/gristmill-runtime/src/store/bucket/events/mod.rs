@@ -36,7 +36,7 @@ const REPORTS: usize = 16;
 /// Characters of a message that a report quotes.
 const QUOTED: usize = 200;
 
-/// What a search calls the object of a key; none where it does not look for it.
+/// The name that a search has for the object of a key. `None` if the search does not look for it.
 pub(in crate::store) type Wanted = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What came from a queue since the start.
@@ -48,8 +48,8 @@ pub struct EventCounts {
 }
 
 impl EventCounts {
-    /// Events that came, repeated ones each time; those of them that hint at nothing the search looks for; messages that cannot be
-    /// read. By name.
+    /// By name: the events that came (a repeated event counts each time), the events that concern no file of the search, and the messages
+    /// that cannot be read.
     pub fn now(&self) -> [(&'static str, u64); 3] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
@@ -73,7 +73,7 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// The queue that a user names for a bucket. Asks the service for it; where that does not answer now, the reading asks again.
+    /// Asks the service for the queue that a user names for a bucket. If the service does not answer, the reader asks again later.
     ///
     /// Errors: `Config` in `events` for a name that is none, and for a queue that is not there or may not be read.
     pub(in crate::store) fn open(text: &str, bucket: &str, wanted: Wanted) -> Result<Self> {
@@ -100,7 +100,7 @@ impl Events {
         Arc::clone(&self.reading.counts)
     }
 
-    /// Begins to read the queue, or joins in where that is so; it ends when nobody listens any more.
+    /// Begins to read the queue, or joins a reader that runs. The reader ends when nobody listens any more.
     ///
     /// Errors: those of starting a thread.
     pub(in crate::store) fn listen(&self) -> std::io::Result<Box<dyn Watch>> {
@@ -251,8 +251,8 @@ impl Reading {
         }
     }
 
-    /// The hints of a message; whether it is done with, and may be deleted. One that cannot be read stays in the queue, where rules
-    /// of its owner apply.
+    /// The hints of a message, and whether the reader may delete the message. It leaves an unreadable message in the queue to the rules of
+    /// the queue's owner.
     fn took(&self, message: &Message, known: &mut Unreadable, hints: &mut Vec<Hint>) -> bool {
         let (events, unreadable) = events(&message.body);
         for event in events {
