@@ -98,7 +98,7 @@ impl Served {
     }
 }
 
-/// Frames and bytes of game `i`: some 100 and 40 000, as games of chess have them.
+/// Frames and bytes of game `i`: about 100 and 40 000, as in chess.
 fn game(i: u64) -> (u64, u64) {
     let mixed = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     let frames = 36 + mixed % 129;
@@ -143,7 +143,7 @@ fn a_chunk_pack_of_a_thousand_million_frames_opens_within_the_bounds() {
         assert!(at % 99_991 != 0 || pack.frames(at) == Some((first, game(at).0)), "game {at}");
         first += game(at).0;
     }
-    // No index has a checksum that fits: no game of it is read.
+    // The files are sparse, so no index has its checksum: the test reads no game.
     assert!(pack.stored(0).unwrap_err().to_string().contains("delete that one"));
 }
 
@@ -151,7 +151,7 @@ fn a_chunk_pack_of_a_thousand_million_frames_opens_within_the_bounds() {
 fn a_pack_of_a_thousand_million_rows_opens_within_the_bounds() {
     let layout = RowForm::Aligned.layout();
     let (size, offset, shards) = (layout.size() as u64, 384, 12);
-    // Games of some 300 rows: a hundred times as many as those of the strongest players have.
+    // Games have about 300 rows. Strong players make games a hundred times as long, so real packs have fewer games.
     let steps: Vec<u64> = (0..3_300_000).map(|run| 270 + run * 7 % 68).collect();
     let rows: u64 = steps.iter().sum();
     assert!(rows > 1_000_000_000);
@@ -182,14 +182,14 @@ fn a_pack_of_a_thousand_million_rows_opens_within_the_bounds() {
         numbers(&mut body, &each(&|run| 1 << (8 + run % 4)));
         sealed(folder, b"rows\0\0\0\0", &body);
         fs::write(folder.join("valuation_types.json"), types).unwrap();
-        // A database of this pack would be larger than all that opening may fetch.
+        // The real database of this pack would exceed the bound by itself.
         sparse(&folder.join("metadata.db"), 1 << 30);
     });
     let pack = RowPack::open(Path::new(&served.pack()), Residence::Unkept).unwrap();
     served.is_bounded();
     assert_eq!((pack.table().len(), pack.index().runs().len(), pack.identity()), (rows, steps.len(), 77));
     assert_eq!(pack.index().run_of(rows - 1), Some(steps.len() as u64 - 1));
-    // Rows are held against checksums, which came with them.
+    // The pack checks rows against checksums that it fetched with them.
     let e = pack.table().gathered(&[rows / 2]).unwrap_err().to_string();
     assert!(e.contains("do not have their checksum"), "{e}");
 }

@@ -90,7 +90,7 @@ def _mark(source: str, _: str, *, name: str, rule: str, workers: int | None, sha
 
 
 def _tokenizer(source: str, output: str, *, where: str | None, threads: int, **options: Any) -> _WithShare:
-    """A share of a fit; `threads` say nothing, since a fit has one."""
+    """Makes a share of a fit. A fit has one thread, whatever `threads` says."""
     rows = open_pack(source, expect=Rows)
     made: _WithShare = fit_tokenizer(rows if where is None else rows.where(where), output, **options)
     return made

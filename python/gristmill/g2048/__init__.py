@@ -123,13 +123,13 @@ def board(record: npt.ArrayLike) -> Drawing:
 
 @dataclass(frozen=True)
 class TokenizerShare:
-    """A share of a fit: its folder, which it is, and how many rows it read and differences it found in them."""
+    """A share of a fit: its folder, its number, the rows that it read, and the differences that it found in them."""
 
     folder: str
     share: part.Share
     rows: int
     differences: int
-    #: Whether nothing was written: then nothing was read, either.
+    #: Whether this was a dry run, which reads and writes nothing.
     dry_run: bool
 
 

@@ -1,5 +1,5 @@
 //! A position <-> the 32 bytes that bulletformat has of it: as the side to move sees it, with score and result alone.
-//! A board does not say who moves, nor the ply. The way back assumes both, and reports that it did.
+//! A board does not say who moves, nor the ply. A conversion back assumes both, and reports that it did.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 

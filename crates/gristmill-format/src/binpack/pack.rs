@@ -30,7 +30,7 @@ impl Packing for Chains {
     const CHUNKS: &'static str = "chains of positions";
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {
-        // Where rows alone are wanted, only these are checked: they are few of a chain.
+        // A reader of single rows checks those rows alone: a chain has many more.
         agree(if let Wanted::Rows(_) = wanted { bytes.len() / BYTES } else { check_all(bytes)? }, frames)?;
         copy(bytes, BYTES, wanted, max, out)?;
         if let Wanted::Rows(rows) = wanted {

@@ -1,4 +1,4 @@
-//! The rows of a 2048 game, one after another -> whether they are as many, and end as, a database or sidecar says.
+//! The rows of a 2048 game, one after another -> whether their number and their end are those of a database or sidecar.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub const STEPS: &str = "steps";
 /// The highest tile in the metadata is that of the boards.
 pub const HIGHEST_TILE: &str = "highest_tile";
 
-/// Ranks from this one on are one in packs.
+/// Packs store all ranks from this one on as this one.
 const CLAMPED: u8 = 16;
 
 /// The highest rank that appears by itself: the tile 4.
@@ -50,7 +50,7 @@ pub struct Ended {
     pub rows: u64,
     /// Highest rank of the boards.
     most: u8,
-    /// Highest rank after the last move; none without rows.
+    /// Highest rank after the last move. `None` without rows.
     after: Option<u8>,
 }
 

@@ -13,7 +13,7 @@ use super::turn::{IMAGES, Room, Turns};
 /// The tensor with the image of each row; where a batch has it, the encoder draws an image for each row.
 pub const SYMMETRY: &str = "symmetry";
 
-/// The tensor with what a device draws the image of each row of; rows then come as they are stored.
+/// The tensor from which a device draws the image of each row. The encoder then gives rows as they are stored.
 pub const DRAWS: &str = "image_draws";
 
 /// The tensors by default.
@@ -32,7 +32,7 @@ enum Make {
     Values,
     /// The number of the image; needs no member.
     Symmetry,
-    /// What the image is drawn of; needs no member.
+    /// The words from which a device draws the image. Needs no member.
     Draws,
 }
 

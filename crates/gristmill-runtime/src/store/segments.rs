@@ -1,6 +1,6 @@
-//! A file of this machine that only grows -> numbered objects below a URL, its segments, from which another machine makes it again.
-//! What lies there is always a beginning of the file. One writer goes on: who begins later takes the next number, and every other one
-//! is refused at its next segment. Knows nothing of what lines mean (docs/format/segments.md).
+//! A growing file of this machine -> numbered objects below a URL, its segments. Another machine makes the file from them. They always
+//! hold a beginning of the file. A writer that begins later takes the next number; the bucket then refuses the next segment of every
+//! earlier writer. Knows nothing of what lines mean (docs/format/segments.md).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -53,16 +53,15 @@ fn of_rank(rank: u64, world: u64) -> String {
     format!("{rank}-of-{world}")
 }
 
-/// The name of the file of this machine for a rank's segments: that of the place, and of the rank where there are several.
+/// The name that the file of a rank has on this machine: the name of the place, and the rank if there are several.
 fn local_name(place: &Path, rank: &str) -> String {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     if rank == of_rank(0, 1) { name.into_owned() } else { format!("{name}.{rank}") }
 }
 
 impl Segments {
-    /// Takes over what a rank wrote below `place`, which an option called `field` named: makes its file and those of the other ranks again
-    /// on this machine, in a folder for this rank alone, with the lock that keeps other processes of this machine out. The first segment
-    /// that is sent claims the place.
+    /// Fetches the files that all ranks wrote below `place` into a folder of this machine. The folder is of this rank alone, and locked
+    /// against other processes of this machine. The option `field` names the place. The first segment that is sent claims it.
     ///
     /// Errors: `Config` in `field` for a place that cannot be written, and where another process of this machine writes there; `Path` and
     /// `Format` of reading; `Path` for segments that are not there or damaged.
@@ -92,12 +91,12 @@ impl Segments {
         Ok((segments, lock))
     }
 
-    /// The file of this machine without the name of the rank: what the place is called here.
+    /// The path of the file on this machine, without the rank.
     pub fn path(&self) -> PathBuf {
         self.local.with_file_name(self.target.place.file_name().unwrap_or_default())
     }
 
-    /// Sends the whole lines that came since the last segment; the first time all of them, however few.
+    /// Sends the whole lines that were written since the last segment. The first call sends all lines, even if there are none.
     ///
     /// Errors: `Path` where another writer took the next segment, and where the file was written over; `Path` and `Format` of reading and
     /// writing.
@@ -156,7 +155,7 @@ pub struct Made {
     next: u64,
 }
 
-/// The files that lie in segments below `place`, by the rank that wrote them, such as `0-of-1`; none where nothing is there.
+/// Makes the files from the segments below `place`, by the rank that wrote them, such as `0-of-1`. Empty if there are no segments.
 ///
 /// Errors: `Path` and `Format` of reading; `Path` for segments that are missing or damaged.
 pub fn family(place: &Path) -> Result<BTreeMap<String, Made>> {
@@ -200,7 +199,7 @@ fn names(store: &dyn Store, name: &str) -> Result<Vec<(String, u64)>> {
     }
 }
 
-/// What segments say, from the last whole one on.
+/// Joins segments, from the last one that has the whole file.
 fn read(folder: &Path, numbers: &[u64]) -> Result<Made> {
     let mut parts = Vec::new();
     let mut expected = numbers.last().copied();
@@ -241,7 +240,7 @@ fn make(folder: &Path, place: &Path, found: &BTreeMap<String, Made>) -> Result<(
     Ok(())
 }
 
-/// The files below a URL on this machine, to be read; they are removed with this.
+/// Copies on this machine of the files below a URL. Dropping the value removes them.
 #[derive(Debug)]
 pub struct Copied {
     folder: PathBuf,
@@ -249,7 +248,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Copies the files that lie in segments below `place`; none where `place` is of this machine.
+    /// Copies the files from the segments below `place`. `None` if `place` is on this machine.
     ///
     /// Errors: as [`family`].
     pub fn of(place: &Path) -> Result<Option<Self>> {
@@ -264,7 +263,7 @@ impl Copied {
         Ok(Some(copied))
     }
 
-    /// What the place is called here.
+    /// The path of the copies on this machine.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -272,7 +271,7 @@ impl Copied {
 
 impl Drop for Copied {
     fn drop(&mut self) {
-        // What stays is in the folder of temporary files.
+        // The system removes what stays: it is a temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

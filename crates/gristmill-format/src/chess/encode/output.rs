@@ -53,8 +53,8 @@ pub enum Output {
     PlaneBits,
     /// `planes_packed` u8 `[844]`: words, bytes 8272..8280 and `input_format` back to back, for a device to expand.
     PlanesPacked,
-    /// `planes_position` u8 `[43 + n + ceil(n / 2)]`: the men of the position, and on up to n squares those of the positions
-    /// before it, for a device to make planes of.
+    /// `planes_position` u8 `[43 + n + ceil(n / 2)]`: the men of the position, and what stood on up to n squares in the positions before
+    /// it. A device makes planes of these.
     PlanesPosition(u16),
     /// `probs` f32 `[1858]`: the policy bit for bit; illegal moves are -1.
     Probs,
@@ -120,10 +120,10 @@ const NAMES: [(&str, Output); 23] = [
 /// What stands before a number of pairs.
 const SPARSE: &str = "probs:sparse:";
 
-/// What stands before a number of changed squares.
+/// The text before the number of changed squares.
 const POSITION: &str = "planes:position:";
 
-/// What stands before a number, what the number is of, and those that it may be.
+/// For each output with a number: the text before it, what it counts, and its range.
 type Numbered = (&'static str, fn(u16) -> Output, RangeInclusive<u16>);
 const NUMBERED: [Numbered; 2] =
     [(SPARSE, Output::ProbsSparse, LEAST_PAIRS..=MOST_PAIRS), (POSITION, Output::PlanesPosition, 1..=MOST_CHANGES)];
@@ -148,7 +148,7 @@ impl Output {
         })
     }
 
-    /// Every text that [`Output::parse`] takes, but for those that say a number.
+    /// Every text without a number that [`Output::parse`] takes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name).chain(nnue::Tensor::ALL.iter().map(|(name, _)| *name))
     }

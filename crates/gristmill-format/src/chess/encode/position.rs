@@ -7,12 +7,12 @@ use crate::chess::frame::Frame;
 use crate::chess::record::at;
 use crate::chess::transform::flip;
 
-/// Squares that may change where nothing is said: castling changes four and may happen twice, taking in passing changes three and
-/// needs a double step before each but the first; all other moves change two. Seven plies change at most
+/// Room for changed squares if the user names no number. Castling changes four squares and may happen twice. Taking in passing changes
+/// three, and a double step comes before each but the first. All other moves change two. So seven plies change at most
 /// 2 * 4 + 3 * 3 + 2 * 2 squares.
 pub const CHANGES: u16 = 21;
 
-/// The most that may be asked for: every square of every board before.
+/// The largest number that a user may ask for: every square of every earlier board.
 pub const MOST_CHANGES: u16 = 7 * 64;
 
 /// Boards of a record, planes of a board, and planes of men among these.
@@ -23,7 +23,7 @@ const MEN: usize = 12;
 /// Bytes before the changed squares: 64 nibbles, three masks of boards, seven scalars, the input format.
 const FIXED: usize = 32 + 3 + 7 + 1;
 
-/// What stands in the place of a square that is none.
+/// Fills the places without a changed square.
 const UNUSED: u8 = 255;
 /// Marks the first square of a board.
 const FIRST: u8 = 64;

@@ -5,8 +5,8 @@ use gristmill_bytes::encode::RandomBits;
 
 use super::symmetry::Symmetry;
 
-/// Words of a row of `symmetry_draws`, as i32 of the same bits: key and number, the lower half first, the words that are drawn before, and how turns (0
-/// never, 1 any, 2 changed) and mirrors (three times as much) are drawn.
+/// Words of a row of `symmetry_draws`, as i32 with the same bits: two words of the key and two of the number, the lower half first; how many
+/// words the host draws before; and `turns + 3 * mirrors`, where each is 0 (never), 1 (any) or 2 (changed).
 pub const DRAWS: usize = 6;
 
 /// How one kind of change is drawn.

@@ -188,10 +188,10 @@ impl StepEncoder {
         self
     }
 
-    /// The same of rows as they are, with `symmetry_draws` i32 `[6]` after the board: a device draws the symmetries and turns
+    /// The same encoder without turned rows. It adds `symmetry_draws` i32 `[6]` after the board: a device draws the symmetries and turns
     /// the rows.
     ///
-    /// Errors: `Unsupported` for classes, which are those of the turned board's heuristic.
+    /// Errors: `Unsupported` for classes: the heuristic of the turned board decides them.
     pub fn drawn_on_device(mut self) -> Result<Self> {
         if matches!(self.target, Target::Tokens(_)) {
             let detail = "classes of a tokenizer depend on the heuristic of the turned board, which a device does not have; \

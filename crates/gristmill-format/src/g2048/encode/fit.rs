@@ -1,5 +1,5 @@
-//! Step rows, read several times, or what was found of their parts -> a tokenizer whose bins hold equal shares of what they are to tell
-//! apart. The same edges as by sorting all differences at once, in memory that does not grow with the rows.
+//! Step rows, read several times, or the counts that shares made of them -> a tokenizer whose bins hold equal numbers of differences.
+//! The edges are those of sorting all differences at once, in memory that does not grow with the rows.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ impl Fit {
         found.add(&self.options, kind, row, &mut |kind, difference| self.quantiles[kind as usize].add(difference, 1));
     }
 
-    /// Takes in what was found of some rows, in every pass, but for their differences.
+    /// Adds the counts of some rows, in every pass. Their differences come by another call.
     pub fn join(&mut self, found: &Found) {
         if self.first {
             self.found.join(found);
@@ -118,7 +118,7 @@ impl Fit {
         more
     }
 
-    /// What was found of the rows, after the first pass.
+    /// The counts of all rows, after the first pass.
     pub fn found(&self) -> &Found {
         &self.found
     }

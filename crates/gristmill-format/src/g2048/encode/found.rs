@@ -1,4 +1,4 @@
-//! Step rows -> what a fit takes of them: counts, and the differences that edges are made of. Rows in any parts and order give the same.
+//! Step rows -> counts, and the differences that edges are made of. Neither the order of rows nor the parts they come in matter.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +35,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Takes in a row; `kind` is what its valuation id stands for, if the tokenizer knows it. It calls `each` with differences, all of them
-    /// below 0 and finite.
+    /// Counts a row, and calls `each` with its differences. All of them are finite and below 0. `kind` is the valuation of the row, if the
+    /// tokenizer knows it.
     pub fn add(
         &mut self,
         options: &FitOptions,
@@ -85,7 +85,7 @@ impl Found {
         }
     }
 
-    /// Takes in what was found of other rows.
+    /// Adds the counts of other rows.
     pub fn join(&mut self, more: &Found) {
         self.other += more.other;
         self.unusable += more.unusable;
