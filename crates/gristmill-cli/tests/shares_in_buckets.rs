@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crate::buckets::{Bucket, tree};
@@ -84,6 +84,12 @@ impl Job {
 
 fn said(end: &Output) -> String {
     String::from_utf8_lossy(&[&*end.stdout, &*end.stderr].concat()).into_owned()
+}
+
+/// Sends a signal to a process.
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
@@ -262,15 +268,15 @@ fn a_killed_commit_leaves_no_pack_and_is_run_again() {
 fn a_commit_that_is_stopped_fetches_only_what_is_missing() {
     let job = Job::new();
     job.all_shares("s3://out/pack", 2);
-    job.bucket.fail(r#"{"operation": "get", "key": "files/00002-of-00002", "fault": {"stall": 400}}"#);
-    let child = job.begun(&["commit", "s3://out/pack"], "cache");
+    job.bucket.fail(r#"{"operation": "get", "key": "files/00002-of-00002", "fault": {"stall": 2000}}"#);
+    let mut child = job.begun(&["commit", "s3://out/pack"], "cache");
     let kept = job.bucket.path("cache/outgoing");
     let has = |name: &str| Path::new(&kept).exists() && tree(&kept).keys().any(|path| path.contains(name));
     while !has("00001-of-00002/share.json") {
+        assert!(child.try_wait().unwrap().is_none(), "it ended: {:?}", ended(child));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    signal(&child, "INT");
     let (code, text) = ended(child);
     assert!(code == Some(130) && text.contains("stopped"), "{text}");
     assert_eq!(job.served("pack"), BTreeMap::new());
@@ -372,21 +378,25 @@ fn clocks_decide_nothing() {
     job.bucket.fail(slow);
     let child = job.begun(&job.words(&games, "s3://out/tomorrow", "1/1"), "one");
     let lease = job.wait_for(&["tomorrow.shares", "shares/.00001"]);
+    signal(&child, "STOP");
     written(&lease, SystemTime::now() + day);
     let (code, text) = job.bucket.ran(&["shares", "s3://out/tomorrow"]);
     assert!(code == Some(0) && text.contains("running: 1, noted 0 s ago"), "{text}");
     assert_eq!(job.share("s3://out/tomorrow", "1/1", "two").0, Some(0));
+    signal(&child, "CONT");
     assert_eq!(ended(child).0, Some(0), "it finds the share done");
     job.committed("tomorrow", "two");
     // One whose lease is of yesterday counts as dead, though it lives. Nobody counts what it makes then.
     job.bucket.fail(slow);
     let child = job.begun(&job.words(&games, "s3://out/yesterday", "1/1"), "one");
     let lease = job.wait_for(&["yesterday.shares", "shares/.00001"]);
+    signal(&child, "STOP");
     let (code, text) = job.bucket.ran(&["clean", "s3://out/yesterday"]);
     assert!(code == Some(0) && text.contains("processes work on 1 shares") && lease.exists(), "{text}");
     written(&lease, SystemTime::now() - day);
     let (code, text) = job.bucket.ran(&["clean", "s3://out/yesterday"]);
     assert!(code == Some(0) && text.contains("of no share") && !lease.exists(), "{text}");
+    signal(&child, "CONT");
     let (code, text) = ended(child);
     assert!(code == Some(2) && text.contains("committed or removed while this one was made"), "{text}");
     let left: Vec<String> = job.served("yesterday.shares").into_keys().collect();
@@ -402,8 +412,11 @@ fn a_process_that_comes_after_the_commit_leaves_nothing() {
     job.bucket.fail(r#"{"operation": "put", "key": "metadata.db", "times": 1, "fault": {"stall": 6000}}"#);
     let child = job.begun(&job.words(&games, "s3://out/pack", "1/1"), "one");
     job.wait_for(&["shares/.00001"]);
+    // However long the others take, this one sleeps meanwhile.
+    signal(&child, "STOP");
     assert_eq!(job.share("s3://out/pack", "1/1", "two").0, Some(0));
     job.committed("pack", "two");
+    signal(&child, "CONT");
     let (code, text) = ended(child);
     assert!(code == Some(2) && text.contains("committed or removed while this one was made"), "{text}");
     job.is_whole("pack");
