@@ -394,7 +394,7 @@ pub(crate) struct Feed {
     pub(crate) top: bool,
     /// Refuse to run unless the shuffle is at least this good, as `gristmill plan` measures it: none, weak, fair or good.
     #[arg(long, value_name = "LEVEL", value_parser = plan::level)]
-    pub(crate) require: Option<gristmill_jobs::certificate::Level>,
+    pub(crate) require: Option<gristmill_plans::certificate::Level>,
     /// Print the configuration as TOML and, if it cannot run here, why not; run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -4,7 +4,6 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod bench;
-pub mod certificate;
 pub mod checksum;
 pub mod commit;
 pub mod content;
@@ -23,15 +22,11 @@ pub mod pack;
 pub mod recover;
 pub mod reports;
 pub mod rewrite;
-pub mod selected;
 pub mod shares;
 pub mod stats;
 pub mod tokenizer;
 pub mod values;
 pub mod verify;
-pub mod verify_run;
-pub mod when;
-pub mod xray;
 
 mod files;
 mod inputs;

@@ -15,9 +15,9 @@ use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, Engine, IndexLoader, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
-use gristmill_jobs::certificate::{self, Level, Said};
-use gristmill_jobs::when::{self, Wanted};
-use gristmill_jobs::xray;
+use gristmill_plans::certificate::{self, Level, Said};
+use gristmill_plans::when::{self, Wanted};
+use gristmill_plans::xray;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

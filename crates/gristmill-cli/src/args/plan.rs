@@ -2,7 +2,7 @@
 
 use clap::Args;
 use gristmill_engine::config::Shuffle;
-use gristmill_jobs::certificate::Level;
+use gristmill_plans::certificate::Level;
 
 use super::elsewhere::bytes;
 use super::page::Page;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::IoErrors;
-use gristmill_jobs::certificate::{self, Terms};
 use gristmill_jobs::feed::{self, FeedOptions};
+use gristmill_plans::certificate::{self, Terms};
 
 use super::river::{self, Described};
 use crate::args::Feed;

@@ -6,7 +6,7 @@ use gristmill_engine::config::{IndexConfig, LastBatch as Left};
 use gristmill_engine::names::{METADATA, is_pack};
 use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::place::{is_local, resolved};
-use gristmill_jobs::certificate::{self, Certificate, Terms};
+use gristmill_plans::certificate::{self, Certificate, Terms};
 
 use super::{page, river};
 use crate::args::plan::Plan;

@@ -1,6 +1,6 @@
 //! `verify-run`: whether each row was delivered exactly once; what was not is the exit code 1.
 
-use gristmill_jobs::verify_run::{Against, VerifyRunOptions, verify_run};
+use gristmill_plans::verify_run::{Against, VerifyRunOptions, verify_run};
 
 use super::river;
 use crate::args::places::VerifyRun;

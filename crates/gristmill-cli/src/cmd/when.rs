@@ -2,7 +2,7 @@
 
 use gristmill_engine::config::{IndexConfig, LastBatch as Left, MixConfig};
 use gristmill_engine::pipeline::read_state;
-use gristmill_jobs::when::{By, Wanted, WhenOptions, when};
+use gristmill_plans::when::{By, Wanted, WhenOptions, when};
 
 use crate::args::places::When;
 use crate::args::river::LastBatch;

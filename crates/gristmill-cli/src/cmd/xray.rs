@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::pipeline::{Reads, SightOptions, read_state};
-use gristmill_jobs::xray::{XrayOptions, xray, xray_stream};
+use gristmill_plans::xray::{XrayOptions, xray, xray_stream};
 
 use super::river;
 use crate::args::places::Xray;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_jobs::certificate::{Certificate, Cost, Fetching, Figure, Share, Terms};
+use gristmill_plans::certificate::{Certificate, Cost, Fetching, Figure, Share, Terms};
 
 use super::page::{self, Page, Table};
 

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use gristmill_engine::pipeline::Origin;
 use gristmill_format::error::plain;
-use gristmill_jobs::selected::RowPlace;
-use gristmill_jobs::verify_run::{OutputVerification, Place, RunVerification, Stretch};
-use gristmill_jobs::when::{Fed, Time, Times};
-use gristmill_jobs::xray::{SeenFrame, SeenRow};
+use gristmill_plans::selected::RowPlace;
+use gristmill_plans::verify_run::{OutputVerification, Place, RunVerification, Stretch};
+use gristmill_plans::when::{Fed, Time, Times};
+use gristmill_plans::xray::{SeenFrame, SeenRow};
 
 /// The text of a verification.
 pub(crate) fn verification(found: &RunVerification) -> String {

@@ -9,12 +9,13 @@ use crate::repository::{report, rust};
 const GAMES: [&str; 7] = ["chess", "g2048", "demo", "binpack", "bullet", "records", "katago"];
 
 /// Crates above the formats and below the faces.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "crates/gristmill-runtime/src/",
     "crates/gristmill-stages/src/",
     "crates/gristmill-packs/src/",
     "crates/gristmill-engine/src/",
     "crates/gristmill-jobs/src/",
+    "crates/gristmill-plans/src/",
 ];
 
 /// Folders that say what each game is, one file or folder for each.
@@ -48,7 +49,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-stages/src/stage", &["rescore.rs", "validate.rs"]),
     ("gristmill-stages/src/stage/load", &["index.rs"]),
     ("gristmill-runtime/src/tablebase", &["mod.rs"]),
-    ("gristmill-jobs/src", &["files.rs", "selected.rs", "sidecar.rs"]),
+    ("gristmill-jobs/src", &["files.rs", "sidecar.rs"]),
     ("gristmill-jobs/src/convert", &["database.rs", "flow.rs", "mod.rs", "plan.rs", "source.rs", "target.rs"]),
     (
         "gristmill-jobs/src/demos",
@@ -65,6 +66,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-jobs/src/values", &["backwards.rs", "mod.rs"]),
     ("gristmill-jobs/src/verify/pack", &["block.rs", "mod.rs", "values.rs"]),
     ("gristmill-jobs/src/work", &["opened.rs"]),
+    ("gristmill-plans/src", &["selected.rs"]),
     ("gristmill-jobs/src/work/drawn", &["chess.rs", "g2048.rs"]),
 ];
 

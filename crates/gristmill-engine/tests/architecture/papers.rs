@@ -117,6 +117,7 @@ fn pages_and_tests_that_are_named_exist() {
                     "crates/gristmill-c",
                     "crates/gristmill-cli",
                     "crates/gristmill-jobs",
+                    "crates/gristmill-plans",
                     "crates/gristmill-sim",
                 ];
                 if (page || test) && !crates.iter().any(|folder| root.join(folder).join(word).exists()) {

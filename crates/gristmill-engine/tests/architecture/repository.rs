@@ -80,7 +80,8 @@ impl SourceFile {
     pub(crate) fn paths(&self) -> Vec<(usize, Vec<String>)> {
         let code: Vec<(usize, &str)> = self.code().collect();
         let text = code.iter().flat_map(|(_, line)| [line, "\n"]).collect::<String>();
-        let starts = ["crate::", "super::", "gristmill_format::", "gristmill_engine::", "gristmill_jobs::"];
+        let starts =
+            ["crate::", "super::", "gristmill_format::", "gristmill_engine::", "gristmill_jobs::", "gristmill_plans::"];
         let mut found = Vec::new();
         let mut at = 0;
         while let Some(next) = starts.iter().filter_map(|start| Some(at + text[at..].find(start)?)).min() {

@@ -7,19 +7,21 @@ use toml::{Table, Value};
 
 use crate::repository::{SourceFile, files, report, root};
 
-/// What the tests of a room may know beside that: generators make the games that tests feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote.
-const TESTS_KNOW: [(&str, &str); 7] = [
+/// What the tests of a room may know beside that: generators make the games that tests feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote, and plans say which rows were fed.
+const TESTS_KNOW: [(&str, &str); 9] = [
     ("crates/gristmill-engine", "gristmill-generate"),
     ("crates/gristmill-jobs", "gristmill-generate"),
     ("crates/gristmill-view", "gristmill-generate"),
     ("crates/gristmill-engine", "gristmill-jobs"),
+    ("crates/gristmill-engine", "gristmill-plans"),
+    ("crates/gristmill-jobs", "gristmill-plans"),
     ("crates/gristmill-engine", "gristmill-faultserver"),
     ("crates/gristmill-cli", "gristmill-faultserver"),
     ("crates/gristmill-c", "gristmill-jobs"),
 ];
 
 /// Each room and the rooms it may know.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("crates/gristmill-bytes", &[]),
     ("crates/gristmill-demo", &["gristmill-bytes"]),
     ("crates/gristmill-format", &["gristmill-bytes", "gristmill-demo"]),
@@ -29,14 +31,29 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("crates/gristmill-packs", &["gristmill-format", "gristmill-runtime", "gristmill-stages"]),
     ("crates/gristmill-engine", &["gristmill-format", "gristmill-packs", "gristmill-runtime", "gristmill-stages"]),
     ("crates/gristmill-jobs", &["gristmill-format", "gristmill-engine"]),
-    ("crates/gristmill-view", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
+    ("crates/gristmill-plans", &["gristmill-format", "gristmill-engine"]),
+    ("crates/gristmill-view", &["gristmill-format", "gristmill-engine", "gristmill-jobs", "gristmill-plans"]),
     (
         "crates/gristmill-cli",
-        &["gristmill-format", "gristmill-generate", "gristmill-engine", "gristmill-jobs", "gristmill-view"],
+        &[
+            "gristmill-format",
+            "gristmill-generate",
+            "gristmill-engine",
+            "gristmill-jobs",
+            "gristmill-plans",
+            "gristmill-view",
+        ],
     ),
     (
         "crates/gristmill-python",
-        &["gristmill-format", "gristmill-generate", "gristmill-engine", "gristmill-jobs", "gristmill-view"],
+        &[
+            "gristmill-format",
+            "gristmill-generate",
+            "gristmill-engine",
+            "gristmill-jobs",
+            "gristmill-plans",
+            "gristmill-view",
+        ],
     ),
     ("crates/gristmill-c", &["gristmill-format", "gristmill-runtime", "gristmill-packs"]),
     ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine"]),
@@ -45,7 +62,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
 ];
 
 /// What a room must not pull in, however indirectly.
-const ABSENT: [(&str, &[&str]); 7] = [
+const ABSENT: [(&str, &[&str]); 8] = [
     (
         "gristmill-format",
         &[
@@ -73,6 +90,7 @@ const ABSENT: [(&str, &[&str]); 7] = [
         &["rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty", "aws-lc-sys", "openssl-sys"],
     ),
     ("gristmill-jobs", &["rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty"]),
+    ("gristmill-plans", &["rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty"]),
     ("gristmill-view", &["axum", "tiny_http", "clap", "indicatif", "ratatui", "pyo3", "numpy", "shakmaty"]),
     ("gristmill-cli", &["pyo3", "numpy", "shakmaty"]),
     ("gristmill-c", &["clap", "indicatif", "ratatui", "pyo3", "numpy"]),
@@ -113,7 +131,7 @@ fn rooms_know_only_the_rooms_below_them() {
         );
     }
     report(
-        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- jobs <- view <- {cli, python}; c, sim and fuzz stand beside them.",
+        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- {jobs, plans} <- view <- {cli, python}; c, sim and fuzz stand beside them.",
         breaches,
     );
 }

@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 14] = [
+pub(crate) const HOUSES: [House; 15] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -110,7 +110,6 @@ pub(crate) const HOUSES: [House; 14] = [
             ("meter", &[]),
             ("npy", &[]),
             ("reread", &[]),
-            ("selected", &[]),
             ("sidecar", &[]),
             ("unpacked", &[]),
             ("word", &[]),
@@ -127,10 +126,6 @@ pub(crate) const HOUSES: [House; 14] = [
             ("notation", &["files", "merge", "meter", "work"]),
             ("rewrite", &["files", "shares", "work"]),
             ("demos", &["meter", "rewrite"]),
-            ("verify_run", &["selected"]),
-            ("when", &["selected"]),
-            ("xray", &["selected"]),
-            ("certificate", &["selected"]),
             ("bench", &["feed", "files", "meter", "work"]),
             ("dedup", &["content", "mark", "reports", "shares"]),
             ("pack", &["files", "meter", "rewrite", "shares", "sidecar", "work"]),
@@ -143,6 +138,16 @@ pub(crate) const HOUSES: [House; 14] = [
             ("verify", &["files", "inputs", "kinds", "pack", "reports", "shares", "values", "work"]),
             ("commit", &["dedup", "mark", "pack", "reports", "rewrite", "shares", "stats", "tokenizer", "verify"]),
             ("doctor", &["content", "files", "kinds", "meter", "stats", "verify", "work"]),
+        ],
+    },
+    House {
+        source: "crates/gristmill-plans/src/",
+        rooms: &[
+            ("selected", &[]),
+            ("verify_run", &["selected"]),
+            ("when", &["selected"]),
+            ("xray", &["selected"]),
+            ("certificate", &["selected"]),
         ],
     },
     House {

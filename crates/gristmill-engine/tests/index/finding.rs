@@ -7,8 +7,8 @@ use gristmill_engine::pipeline::Lookup;
 use gristmill_engine::selection::{Filter, Selection};
 use gristmill_engine::stage::mix::Exhausted;
 use gristmill_engine::{IndexLoader, Next};
-use gristmill_jobs::when::{By, Fed, Time, Times, Wanted, WhenOptions, when, when_by};
-use gristmill_jobs::xray::seen;
+use gristmill_plans::when::{By, Fed, Time, Times, Wanted, WhenOptions, when, when_by};
+use gristmill_plans::xray::seen;
 
 use crate::fixture::{Form, open, write_pack};
 
@@ -234,7 +234,7 @@ fn a_small_pack_that_comes_too_often_is_not_listed_without_end() {
     let mix = Some(MixConfig { length: Some(1 << 40), ..MixConfig::default() });
     let lookup = Lookup::of_several(IndexConfig { mix, ..config() }, 1, vec![rows.input(), rows.input()]).unwrap();
     let wanted = Wanted { game: "1".into(), source: Some(1), epochs: Some(0..1), ..Wanted::default() };
-    let refused = gristmill_jobs::when::times(&lookup, &[rows.clone(), rows], &wanted).unwrap_err().to_string();
+    let refused = gristmill_plans::when::times(&lookup, &[rows.clone(), rows], &wanted).unwrap_err().to_string();
     assert!(refused.contains("too many for one answer"), "{refused}");
 }
 

@@ -8,7 +8,7 @@ use gristmill_engine::config::{EncoderConfig, IndexConfig, Skip};
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::{Error, IndexLoader, Next};
-use gristmill_jobs::verify_run::{Against, Place, RunVerification, Unfounded, VerifyRunOptions, verify_run};
+use gristmill_plans::verify_run::{Against, Place, RunVerification, Unfounded, VerifyRunOptions, verify_run};
 
 use crate::fixture::{Form, open, without_checksum, write_pack};
 

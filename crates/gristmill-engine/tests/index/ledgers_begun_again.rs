@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig};
 use gristmill_engine::{Error, IndexLoader, Next};
-use gristmill_jobs::verify_run::{Against, RunVerification, VerifyRunOptions, verify_run};
+use gristmill_plans::verify_run::{Against, RunVerification, VerifyRunOptions, verify_run};
 
 use crate::fixture::{Form, open, write_pack};
 

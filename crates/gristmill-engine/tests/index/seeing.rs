@@ -2,7 +2,7 @@
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Shuffle};
 use gristmill_engine::{IndexLoader, Next};
-use gristmill_jobs::xray::{XrayOptions, xray};
+use gristmill_plans::xray::{XrayOptions, xray};
 
 use crate::fixture::{Form, open, write_pack};
 

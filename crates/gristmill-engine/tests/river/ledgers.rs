@@ -10,7 +10,7 @@ use gristmill_engine::pipeline::{Reads, SightOptions};
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 use gristmill_generate::ChessOptions;
-use gristmill_jobs::verify_run::{Against, Place, RunVerification, VerifyRunOptions, verify_run};
+use gristmill_plans::verify_run::{Against, Place, RunVerification, VerifyRunOptions, verify_run};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::games::{config, generate, ids, mixed, next, options, preset, without_checksum};

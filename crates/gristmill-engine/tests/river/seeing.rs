@@ -6,7 +6,7 @@ use gristmill_engine::config::{DataLoaderConfig, TensorGeneratorConfig};
 use gristmill_engine::pipeline::{Reads, SightOptions};
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Result};
-use gristmill_jobs::xray::{SeenFrame, seen_frames, xray_stream};
+use gristmill_plans::xray::{SeenFrame, seen_frames, xray_stream};
 
 use super::games::{changed, config, generate, ids, mixed, next, options, preset, single, varied, with_cache};
 

@@ -8,7 +8,7 @@ use gristmill_engine::selection::Selection;
 use gristmill_engine::selection::sides::Keys;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
-use gristmill_jobs::verify_run::{Against, VerifyRunOptions, verify_run};
+use gristmill_plans::verify_run::{Against, VerifyRunOptions, verify_run};
 
 use crate::fixture::{input, packed};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gristmill_engine::tablebase::Syzygy;
 use gristmill_jobs::inspect::Game;
-use gristmill_jobs::when::{By, Fed, Times, Wanted, WhenOptions, when};
+use gristmill_plans::when::{By, Fed, Times, Wanted, WhenOptions, when};
 
 use super::charts::{Blunder, Curves};
 use super::pack::chosen;

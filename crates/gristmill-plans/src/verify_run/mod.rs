@@ -14,7 +14,7 @@ use gristmill_engine::pipeline::{Lookup, Origin, PlacedRow};
 use gristmill_engine::selection::Selection;
 use serde::Serialize;
 
-use super::selected::{self, RowPlace};
+use crate::selected::{self, RowPlace};
 use coverage::{Share, faults};
 
 pub use coverage::Stretch;

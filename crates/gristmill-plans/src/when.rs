@@ -12,7 +12,7 @@ use gristmill_engine::store::Residence;
 use gristmill_engine::table::IndexInput;
 use serde::Serialize;
 
-use super::selected;
+use crate::selected;
 
 /// The most rows of one answer, over all passes.
 const MOST: u64 = 1 << 20;

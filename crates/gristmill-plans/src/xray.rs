@@ -9,7 +9,7 @@ use gristmill_engine::pipeline::{Engine, Lookup, Origin, PlacedRow, Sight, Sight
 use gristmill_engine::selection::Selection;
 use serde::Serialize;
 
-use super::selected::{self, RowPlace};
+use crate::selected::{self, RowPlace};
 
 /// What to look at.
 #[derive(Debug, Clone)]
