@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::{Job, copy, generate, run, strings, text, traced, tracer, tree, words};
+use super::{Job, copy, generate, places, run, strings, text, traced, tracer, tree, words};
 
 /// A job that commits the shares of some games; `over` another pack, or into an empty folder.
 fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Job {
@@ -72,18 +72,12 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
         let calls = traced(tracer, job, 0);
         let whole = tree(&job.after);
         assert!(tree(&job.target) == whole, "{}: not what one process makes", job.name);
-        let mut seen = BTreeSet::new();
-        for (i, call) in calls.iter().enumerate() {
-            // Files of one kind are one place. What only forces to the disk changes nothing that a kill would show.
-            let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
-            if call.contains("-shm") || call.contains("sync") || !seen.insert(kind) {
-                continue;
-            }
+        for number in places(&calls, job.name, &mut BTreeSet::new()) {
             kills += 1;
             job.prepare();
-            traced(tracer, job, i + 1);
+            traced(tracer, job, number);
             let again = words(&job.words);
-            let about = format!("{}, killed at call {}, `{call}`: {}", job.name, i + 1, again.err);
+            let about = format!("{}, killed at call {number}, `{}`: {}", job.name, calls[number - 1], again.err);
             assert!(again.code == 0 || again.err.contains("they were committed already"), "{about}");
             assert!(tree(&job.target) == whole, "{about}: not what one process makes");
             let name = job.target.file_name().unwrap().to_str().unwrap();

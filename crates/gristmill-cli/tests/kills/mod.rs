@@ -1,5 +1,5 @@
 //! Appends, publications and merges that are killed at each call by which they change the disk: nothing is lost, nothing
-//! diverges, and there is always a way out. `GRISTMILL_KILLS` says how often; without it, each kind of call on each file once.
+//! diverges, and there is always a way out. `GRISTMILL_KILLS` says how often; without it, at every second kind of call.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
 mod commits;
@@ -220,57 +220,86 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// The jobs: first packs, games added to rows in shards and in one file, chess games added, packs replaced, values made, packs merged.
-fn jobs(root: &Path) -> Vec<Job> {
-    let at = |name: &str| root.join(name);
-    for (folder, seed, games) in [("rows-1", "1", "3"), ("rows-2", "9", "3")] {
-        let to = at(folder);
+/// Two folders of games of 2048.
+fn games_of_2048(root: &Path) {
+    for (folder, seed) in [("rows-1", "1"), ("rows-2", "9")] {
+        let to = root.join(folder);
         let words =
-            ["generate", "2048", text(&to), "--games", games, "--seed", seed, "--moves-max", "60", "--depth", "0"];
+            ["generate", "2048", text(&to), "--games", "3", "--seed", seed, "--moves-max", "60", "--depth", "0"];
         run(&words).ok();
     }
-    generate(&at("chess-1"), "3", &[]);
-    generate(&at("chess-2"), "2", &["--first", "4"]);
-    for kind in ["rows", "chess"] {
-        copy(&at(&format!("{kind}-1")), &at(&format!("{kind}-all")));
-        copy(&at(&format!("{kind}-2")), &at(&format!("{kind}-all")));
+}
+
+/// Two folders of games of chess.
+fn games_of_chess(root: &Path) {
+    generate(&root.join("chess-1"), "3", &[]);
+    generate(&root.join("chess-2"), "2", &["--first", "4"]);
+}
+
+/// Rows of games of 2048: a first pack, games added in shards and in one file, a pack replaced, values made.
+fn rows(root: &Path) -> Vec<Job> {
+    games_of_2048(root);
+    vec![
+        added(root, "append-shards", "rows", &["--shard-rows", "50"], "--append"),
+        added(root, "append-file", "rows", &[], "--append"),
+        added(root, "overwrite-shards", "rows", &["--shard-rows", "70"], "--overwrite"),
+        added(root, "values", "rows", &[], "--values"),
+        first(root, "first-rows", "rows"),
+    ]
+}
+
+/// Games of chess: a first pack, games added, a pack replaced.
+fn chess(root: &Path) -> Vec<Job> {
+    games_of_chess(root);
+    vec![
+        added(root, "append-chess", "chess", &["--shard-rows", "40"], "--append"),
+        added(root, "overwrite-chess", "chess", &[], "--overwrite"),
+        first(root, "first-chess", "chess"),
+    ]
+}
+
+/// The folder that has the games of both folders of a kind.
+fn all(root: &Path, kind: &str) -> PathBuf {
+    let all = root.join(format!("{kind}-all"));
+    for part in ["1", "2"] {
+        copy(&root.join(format!("{kind}-{part}")), &all);
     }
-    let mut jobs = Vec::new();
-    let mut job = |name: &'static str, kind: &str, shape: &[&str], how: &str| {
-        let (before, after, target) = (at(&format!("{name}-0")), at(&format!("{name}-9")), at(name));
-        let (first, all) = (at(&format!("{kind}-1")), at(&format!("{kind}-all")));
-        let one = ["--threads", "1"];
-        run(&[&["pack", "--input", text(&first), "--output", text(&before)][..], &one, shape].concat()).ok();
-        copy(&before, &after);
-        let make = |to: &Path, how: &str| match how {
-            "--values" => strings(&["values", text(to), "--threads", "1"]),
-            _ => strings(&[&["pack", "--input", text(&all), "--output", text(to), how][..], &one, shape].concat()),
-        };
-        words(&make(&after, how)).ok();
-        let resume = if how == "--values" { make(&target, how) } else { make(&target, "--resume") };
-        jobs.push(Job { name, words: make(&target, how), resume, before, after, target, inputs: Vec::new() });
+    all
+}
+
+/// A job over the pack of the first games of a kind: the other games are added, the pack is replaced, or values are made.
+fn added(root: &Path, name: &'static str, kind: &str, shape: &[&str], how: &str) -> Job {
+    let at = |end: &str| root.join(format!("{name}{end}"));
+    let (before, after, target) = (at("-0"), at("-9"), at(""));
+    let (some, all) = (root.join(format!("{kind}-1")), all(root, kind));
+    let one = ["--threads", "1"];
+    run(&[&["pack", "--input", text(&some), "--output", text(&before)][..], &one, shape].concat()).ok();
+    copy(&before, &after);
+    let make = |to: &Path, how: &str| match how {
+        "--values" => strings(&["values", text(to), "--threads", "1"]),
+        _ => strings(&[&["pack", "--input", text(&all), "--output", text(to), how][..], &one, shape].concat()),
     };
-    job("append-shards", "rows", &["--shard-rows", "50"], "--append");
-    job("append-file", "rows", &[], "--append");
-    job("overwrite-shards", "rows", &["--shard-rows", "70"], "--overwrite");
-    job("append-chess", "chess", &["--shard-rows", "40"], "--append");
-    job("overwrite-chess", "chess", &[], "--overwrite");
-    job("values", "rows", &[], "--values");
-    jobs.extend([("first-rows", "rows-all"), ("first-chess", "chess-all")].map(|(name, games)| {
-        let (before, after, target) = (at(&format!("{name}-0")), at(&format!("{name}-9")), at(name));
-        fs::create_dir(&before).unwrap();
-        let pack = |to: &Path| strings(&["pack", text(&at(games)), text(to), "--threads", "1"]);
-        words(&pack(&after)).ok();
-        let (words, resume) = (pack(&target), [pack(&target), strings(&["--resume"])].concat());
-        Job { name, words, resume, before, after, target, inputs: Vec::new() }
-    }));
-    jobs.extend(merges(root));
-    jobs
+    words(&make(&after, how)).ok();
+    let resume = if how == "--values" { make(&target, how) } else { make(&target, "--resume") };
+    Job { name, words: make(&target, how), resume, before, after, target, inputs: Vec::new() }
+}
+
+/// The first pack of all games of a kind.
+fn first(root: &Path, name: &'static str, kind: &str) -> Job {
+    let at = |end: &str| root.join(format!("{name}{end}"));
+    let (before, after, target, games) = (at("-0"), at("-9"), at(""), all(root, kind));
+    fs::create_dir(&before).unwrap();
+    let pack = |to: &Path| strings(&["pack", text(&games), text(to), "--threads", "1"]);
+    words(&pack(&after)).ok();
+    let (words, resume) = (pack(&target), [pack(&target), strings(&["--resume"])].concat());
+    Job { name, words, resume, before, after, target, inputs: Vec::new() }
 }
 
 /// Packs merged: into nothing, in place of another pack, and with those that go in deleted.
 fn merges(root: &Path) -> Vec<Job> {
     let at = |name: &str| root.join(name);
+    games_of_2048(root);
+    games_of_chess(root);
     for kind in ["rows", "chess"] {
         for part in ["1", "2"] {
             let (from, to) = (at(&format!("{kind}-{part}")), at(&format!("{kind}-pack-{part}")));
@@ -310,8 +339,28 @@ fn merges(root: &Path) -> Vec<Job> {
     ]
 }
 
-#[test]
-fn a_kill_at_any_change_of_the_disk_loses_nothing_and_leaves_a_way_out() {
+/// How often `GRISTMILL_KILLS` wants each test to kill.
+fn wanted() -> Option<usize> {
+    std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok())
+}
+
+/// The calls at which a job is killed, counted from 1: one of each kind that `seen` has not under `data`, and every second of these
+/// unless `GRISTMILL_KILLS` is set. Files of one kind are one place; a call that only forces to the disk changes nothing that a kill
+/// would show.
+fn places(calls: &[String], data: &str, seen: &mut BTreeSet<String>) -> Vec<usize> {
+    let mut places = Vec::new();
+    for (i, call) in calls.iter().enumerate() {
+        let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let shown = !call.contains("-shm") && !call.contains("sync");
+        if shown && seen.insert(format!("{data} {kind}")) && (wanted().is_some() || seen.len().is_multiple_of(2)) {
+            places.push(i + 1);
+        }
+    }
+    places
+}
+
+/// Kills each job at its places, or as often as `GRISTMILL_KILLS` says.
+fn killed_everywhere(jobs: fn(&Path) -> Vec<Job>) {
     let Some(tracer) = tracer() else {
         println!("skipped: no C compiler here, or processes cannot be traced");
         return;
@@ -319,7 +368,7 @@ fn a_kill_at_any_change_of_the_disk_loses_nothing_and_leaves_a_way_out() {
     let root = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(root.path()).unwrap();
     let jobs = jobs(&root);
-    let places: Vec<Vec<String>> = jobs
+    let calls: Vec<Vec<String>> = jobs
         .iter()
         .map(|job| {
             job.prepare();
@@ -329,10 +378,9 @@ fn a_kill_at_any_change_of_the_disk_loses_nothing_and_leaves_a_way_out() {
         })
         .collect();
     let mut kills = 0;
-    let wanted: Option<usize> = std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok());
-    if let Some(wanted) = wanted {
+    if let Some(wanted) = wanted() {
         let all: Vec<(usize, usize)> =
-            places.iter().enumerate().flat_map(|(job, calls)| (1..=calls.len()).map(move |n| (job, n))).collect();
+            calls.iter().enumerate().flat_map(|(job, calls)| (1..=calls.len()).map(move |n| (job, n))).collect();
         for i in 0..wanted {
             // Fewer kills than places are spread over all of them.
             let (job, number) = all[if wanted < all.len() { i * all.len() / wanted } else { i % all.len() }];
@@ -341,21 +389,31 @@ fn a_kill_at_any_change_of_the_disk_loses_nothing_and_leaves_a_way_out() {
         }
     } else {
         let mut seen = BTreeSet::new();
-        for (job, calls) in jobs.iter().zip(&places) {
-            for (i, call) in calls.iter().enumerate() {
-                // Files of one kind are one place. What only forces to the disk changes nothing that a kill would show.
-                let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
-                let shown = !call.contains("-shm") && !call.contains("sync");
-                let data =
-                    job.name.split_once('-').map_or(job.name, |(how, what)| if what == "chess" { what } else { how });
-                if shown && seen.insert((data, kind)) {
-                    killed(tracer, job, i + 1, seen.len() % 4);
-                    kills += 1;
-                }
+        for (job, calls) in jobs.iter().zip(&calls) {
+            let data = job.name.split('-').next().unwrap();
+            for number in places(calls, data, &mut seen) {
+                killed(tracer, job, number, kills % 4);
+                kills += 1;
             }
         }
     }
+    assert!(kills > 20, "{kills} kills");
     let each: Vec<String> =
-        jobs.iter().zip(&places).map(|(job, calls)| format!("{} {}", job.name, calls.len())).collect();
+        jobs.iter().zip(&calls).map(|(job, calls)| format!("{} {}", job.name, calls.len())).collect();
     println!("{kills} kills; calls that change the disk: {}", each.join(", "));
+}
+
+#[test]
+fn packing_rows_that_is_killed_at_any_change_of_the_disk_loses_nothing() {
+    killed_everywhere(rows);
+}
+
+#[test]
+fn packing_games_that_is_killed_at_any_change_of_the_disk_loses_nothing() {
+    killed_everywhere(chess);
+}
+
+#[test]
+fn merging_that_is_killed_at_any_change_of_the_disk_loses_nothing() {
+    killed_everywhere(merges);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::{Job, copy, generate, run, strings, text, traced, tracer, tree, words};
+use super::{Job, copy, generate, places, run, strings, text, traced, tracer, tree, words};
 
 /// Kills a job at each of its system calls, then runs `last` to finish it.
 fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
@@ -17,23 +17,17 @@ fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
         assert!(done.code == 0 || done.err.contains("they were committed already"), "{about}: {}", done.err);
         assert!(tree(&job.target) == tree(&job.after), "{about}: not what one process makes");
     };
-    let (mut kills, mut seen) = (0, BTreeSet::new());
-    for (i, call) in calls.iter().enumerate() {
-        // What only forces to the disk changes nothing that a kill would show.
-        let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
-        if call.contains("sync") || !seen.insert(kind) {
-            continue;
-        }
-        kills += 1;
+    let places = places(&calls, job.name, &mut BTreeSet::new());
+    for &number in &places {
         job.prepare();
-        traced(tracer, job, i + 1);
-        let about = format!("{}, killed at call {}, `{call}`", job.name, i + 1);
+        traced(tracer, job, number);
+        let about = format!("{}, killed at call {number}, `{}`", job.name, calls[number - 1]);
         if !last.is_empty() {
             words(&job.words).ok();
         }
         finish(&about);
     }
-    kills
+    places.len()
 }
 
 #[test]
