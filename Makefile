@@ -20,9 +20,10 @@ FLAKES ?=
 BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel release-check check test built test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -52,31 +53,39 @@ demo:
 	@bash scripts/check-tools.sh --rust "$(CARGO)"
 	@GAMES="$(GAMES)" bash scripts/demo.sh
 
-# Two things at once where one of them waits: for a registry while lints compile, for processes and disks while tests of the other
-# language run.
-test: tools
-	$(MAKE) -j2 lint-rust .venv/ready
-	$(MAKE) docs tables built lint-python
+# The compiler of clippy builds what the tests run: lints cost no compilation of their own. Two things at once where one of them
+# waits: for a registry while tests compile, for processes and disks while tests of the other language run.
+check test built package test-rust: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+check test built package test-rust: export CLIPPY_ARGS = -Dwarnings
+test: tools format-rust
+	$(MAKE) -j2 built-rust .venv/ready
+	$(MAKE) tables built lint-python
 	$(MAKE) -j2 test-rust test-python
 
 # All that tests of both languages run.
-built: package
-	$(CARGO) test --locked --no-run --quiet
+built: package built-rust
+
+built-rust:
+	$(CARGO) test --locked --workspace --all-targets $(AS_TESTED) --no-run --quiet
 
 # Changed files and what has their names, incrementally.
 check:
 	@CARGO="$(CARGO)" $(PYTHON) scripts/check.py --base "$(BASE)"
 
-lint: tools lint-rust package lint-python
+lint: tools lint-rust docs package lint-python
 
-lint-rust:
+format-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	CARGO="$(CARGO)" $(PYTHON) scripts/compiled_once.py
 	CARGO="$(CARGO)" $(PYTHON) scripts/licences.py check
 
+lint-rust: format-rust
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# `cargo test --doc` asks the script for the examples, which documents each crate, too.
 test-rust:
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast
+	RUSTDOC=$(CURDIR)/scripts/documented.sh RUST_TEST_THREADS=$(TEST_THREADS) \
+	  $(CARGO) test --locked --workspace $(AS_TESTED) --no-fail-fast
 
 lint-python: package
 	$(BIN)/ruff check
@@ -179,7 +188,7 @@ soak: package tables
 	bash scripts/syzygy.sh agree
 	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
-	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
+	GRISTMILL_KILLS=350 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:
