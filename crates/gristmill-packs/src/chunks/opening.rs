@@ -78,10 +78,11 @@ pub(super) fn open(folder: &Path, residence: Residence, codecs: Codecs) -> Resul
         return Ok(None);
     }
     let Ok(codec) = codecs(tag) else { return Ok(None) };
+    let pool = opening.pool(folder, residence, |_| true)?;
     let mut files = Vec::new();
     for Listed { name, len, from, identity, chunks } in listed {
         let Ok(index) = ChunkFile::outlined(tag, identity, len, chunks) else { return Ok(None) };
-        files.push(File::outlined(folder.join(name), from, index, codec, residence)?);
+        files.push(File::outlined(folder.join(name), from, index, codec, (residence, pool.as_ref()))?);
     }
     Ok(Some((files, Arc::new(layout))))
 }

@@ -5,7 +5,7 @@ pub(crate) mod numbers;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_format::Kind;
@@ -13,8 +13,8 @@ use gristmill_format::source::{ReadAt, Span};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::names::{MANIFEST, OPENING};
 use gristmill_runtime::store::files::{self, listed};
-use gristmill_runtime::store::open_file;
 use gristmill_runtime::store::publish::write_whole;
+use gristmill_runtime::store::{Pool, Residence, open_file};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use self::numbers::Bytes;
@@ -93,6 +93,24 @@ impl Opening {
         let Some(body) = unsealed(&bytes, layout, &manifest) else { return Ok(None) };
         let files = listed(folder, is)?;
         Ok(Some(Opening { body, files }))
+    }
+
+    /// What keeps a part of the files that `is` accepts, where the cache of this machine does not hold them all.
+    ///
+    /// Errors: as [`Pool::for_files`].
+    pub(crate) fn pool(
+        &self,
+        folder: &Path,
+        residence: Residence,
+        is: impl Fn(&str) -> bool,
+    ) -> Result<Option<Arc<Pool>>> {
+        if residence != Residence::Mapped {
+            return Ok(None);
+        }
+        let files: Vec<_> = self.files.iter().filter(|(name, _)| is(name)).collect();
+        let paths: Vec<_> = files.iter().map(|(name, _)| folder.join(name)).collect();
+        let files: Vec<_> = paths.iter().map(PathBuf::as_path).zip(files.iter().map(|(_, file)| *file)).collect();
+        Ok(Pool::for_files(&files)?)
     }
 
     /// The file of a name, if it has this length.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
-use gristmill_runtime::store::{HeldFile, Residence, open_file};
+use gristmill_runtime::store::{HeldFile, Pool, Residence, open_file};
 use gristmill_runtime::table::Guarding;
 use serde::Deserialize;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -274,12 +274,15 @@ impl Guard {
         head: &[u8],
         header: u64,
         from: Arc<dyn ReadAt>,
-        residence: Residence,
+        (residence, pool): (Residence, Option<&Arc<Pool>>),
     ) -> Result<Self> {
         let head = Head::read(head, shard)?;
         head.fits(header, shard)?;
         let bytes = head.blocks(shard).saturating_mul(8);
-        let sums = HeldFile::of(&beside(&shard.path), from, HEAD as u64, bytes, residence)?;
+        let sums = match pool {
+            Some(pool) => HeldFile::of_pool(&beside(&shard.path), from, HEAD as u64, bytes, pool)?,
+            None => HeldFile::of(&beside(&shard.path), from, HEAD as u64, bytes, residence)?,
+        };
         Ok(Guard::with(sums, head, shard))
     }
 
@@ -323,8 +326,9 @@ impl Guard {
             let e = Error::new(Kind::Corrupt, detail).at_byte(self.offset + start as u64);
             return Err(e.in_source(self.path.display().to_string()));
         }
-        let bit = 1 << (block % 64);
-        if self.seen[(block / 64) as usize].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        // Rows that may be fetched again are looked at again.
+        let bit = if self.sums.is_bounded() { 0 } else { 1 << (block % 64) };
+        if bit != 0 && self.seen[(block / 64) as usize].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.unseen.fetch_sub(1, Ordering::Relaxed);
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::store::{HeldFile, Residence, open_file};
+use gristmill_runtime::store::{HeldFile, Pool, Residence, open_file};
 use gristmill_runtime::table::{FileTable, Guarding, Part};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -126,6 +126,8 @@ pub(super) fn open(folder: &Path, residence: Residence, verify: Option<Verify>) 
     if said.files.len() != listed || xxh3_64(valuations.to_json().as_bytes()) != said.valuations {
         return Ok(None);
     }
+    let is_read = |name: &str| is_rows(name) || (is_checksums(name) && verify != Some(Verify::Off));
+    let pool = opening.pool(folder, residence, is_read)?;
     let (mut shards, mut held, mut guards) = (Vec::new(), Vec::new(), Vec::new());
     for file in &said.files {
         let (path, bytes) = (folder.join(file.name), file.rows.checked_mul(said.layout.size() as u64));
@@ -135,10 +137,14 @@ pub(super) fn open(folder: &Path, residence: Residence, verify: Option<Verify>) 
         }
         let shard = Shard { path, layout: said.layout.clone(), rows: file.rows, offset: file.offset };
         let sums = opening.files.get(&format!("{}{}", file.name, crate::row_files::CHECKSUMS)).cloned();
-        guards.push(guard(&shard, file, sums, residence, verify)?);
+        guards.push(guard(&shard, file, sums, (residence, pool.as_ref()), verify)?);
         let bytes = bytes.unwrap_or_default();
         let part = Part { path: shard.path.clone(), offset: file.offset, rows: file.rows };
-        held.push((part, HeldFile::of(&shard.path, from, file.offset, bytes, residence)?));
+        let own = match &pool {
+            Some(pool) => HeldFile::of_pool(&shard.path, from, file.offset, bytes, pool)?,
+            None => HeldFile::of(&shard.path, from, file.offset, bytes, residence)?,
+        };
+        held.push((part, own));
         shards.push(shard);
     }
     let vectors = opening.files.keys().any(|name| is_vectors(name));
@@ -151,7 +157,7 @@ fn guard(
     shard: &Shard,
     file: &Listed<'_>,
     sums: Option<Arc<dyn ReadAt>>,
-    residence: Residence,
+    kept: (Residence, Option<&Arc<Pool>>),
     verify: Option<Verify>,
 ) -> Result<Option<Box<dyn Guarding>>> {
     let guard = match sums {
@@ -159,7 +165,7 @@ fn guard(
         None => None,
         // Checksums that were made since.
         Some(_) if file.sums.is_empty() => Guard::open(shard)?,
-        Some(sums) => Some(Guard::outlined(shard, file.sums, file.header, sums, residence)?),
+        Some(sums) => Some(Guard::outlined(shard, file.sums, file.header, sums, kept)?),
     };
     if guard.is_none() && verify.is_some() {
         return Err(unguarded(&shard.path));

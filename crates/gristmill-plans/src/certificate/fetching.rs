@@ -57,12 +57,16 @@ pub struct Fetching {
     pub cache_limit: u64,
     /// Bytes of them that other files in use take or will take.
     pub cache_others: u64,
-    /// Whether the cache holds the pack. A loader refuses to open one that it does not hold.
+    /// Whether the cache holds the pack.
     pub holds: bool,
-    /// What epochs cost; absent where the cache does not hold the pack.
+    /// Bytes that it keeps of the pack otherwise; absent where it holds the pack, and where it has room for next to nothing: a loader
+    /// then refuses to open it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_part: Option<u64>,
+    /// What epochs cost; absent where a loader refuses to open the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<Epochs>,
-    /// The smallest change with which a loader opens the pack, where the cache does not hold it.
+    /// The smallest change with which the cache holds the pack, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// What was assumed.
@@ -74,8 +78,9 @@ pub struct Fetching {
 pub struct Change {
     /// Bytes that the cache has to be allowed.
     pub cache_limit: u64,
-    /// What epochs cost then.
-    pub epochs: Epochs,
+    /// What epochs cost then, where a loader refuses to open the pack as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<Epochs>,
 }
 
 /// What epochs cost, from what is in the cache now.
@@ -161,11 +166,16 @@ pub(super) fn of(fetches: &Fetches, known: &Known<'_>, terms: Terms) -> Result<F
         let of = |name: &str| counted.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
         terms.cost(of("store_requests"), of("store_bytes"))
     });
-    let holds = known.opening.is_none() || fit.holds();
+    let part = fetches.part;
+    let holds = part.is_none() && (known.opening.is_none() || fit.holds());
     let epochs = epochs(fetches, opening, terms);
-    let says = says(&epochs, &fit, holds, fetches.kept_bytes, known.ranks);
+    let says = says(&epochs, &fit, (holds, part), fetches.kept_bytes, known.ranks);
     let cache_limit = fit.others.saturating_add(fit.needed);
-    let (epochs, change) = if holds { (Some(epochs), None) } else { (None, Some(Change { cache_limit, epochs })) };
+    let (epochs, change) = match () {
+        () if holds => (Some(epochs), None),
+        () if part.is_some() => (Some(epochs), Some(Change { cache_limit, epochs: None })),
+        () => (None, Some(Change { cache_limit, epochs: Some(epochs) })),
+    };
     Ok(Fetching {
         says,
         data_bytes: fetches.data_bytes,
@@ -175,6 +185,7 @@ pub(super) fn of(fetches: &Fetches, known: &Known<'_>, terms: Terms) -> Result<F
         cache_limit: fit.limit,
         cache_others: fit.others,
         holds,
+        cache_part: part,
         epochs,
         change,
         terms,
@@ -196,7 +207,7 @@ fn epochs(fetches: &Fetches, opening: Option<Cost>, terms: Terms) -> Epochs {
     }
 }
 
-fn says(epochs: &Epochs, fit: &Fit, holds: bool, kept: u64, ranks: u64) -> String {
+fn says(epochs: &Epochs, fit: &Fit, (holds, part): (bool, Option<u64>), kept: u64, ranks: u64) -> String {
     let about = if epochs.is_sampled { "about " } else { "" };
     let asked = |cost: &Cost| format!("{} bytes in {about}{} requests", cost.bytes, cost.requests);
     let first = match (epochs.first.requests, kept > 0) {
@@ -212,6 +223,15 @@ fn says(epochs: &Epochs, fit: &Fit, holds: bool, kept: u64, ranks: u64) -> Strin
         if ranks > 1 { format!("; so does each of {ranks} ranks on a machine of its own") } else { String::new() };
     if holds {
         return format!("the cache holds the pack: {first}, {later}{each}");
+    }
+    if let Some(part) = part {
+        return format!(
+            "the cache keeps {part} bytes of the pack, which takes {}, and frees what is used last: the first epoch fetches {}, {later}\
+             {each}. With cache_limit={} it holds the pack",
+            fit.needed,
+            asked(&epochs.first),
+            fit.others.saturating_add(fit.needed),
+        );
     }
     let beside =
         if fit.others > 0 { format!(", of which other files in use take {}", fit.others) } else { String::new() };
@@ -238,6 +258,7 @@ mod tests {
             later_pass: Asked::default(),
             error: 0.05,
             is_sampled: false,
+            part: None,
         }
     }
 
@@ -255,9 +276,11 @@ mod tests {
     fn a_cache_that_is_too_small_is_said_with_what_would_do() {
         let fit = Fit { limit: 1000, others: 10, needed: 5_000_000 };
         let found = epochs(&fetches(), None, Terms::default());
-        let text = says(&found, &fit, false, 0, 1);
+        let text = says(&found, &fit, (false, None), 0, 1);
         assert!(text.contains("refuses to open it") && text.contains("cache_limit=5000010"), "{text}");
-        let text = says(&found, &fit, true, 0, 4);
+        let text = says(&found, &fit, (false, Some(1_000_000)), 0, 1);
+        assert!(text.contains("keeps 1000000 bytes") && text.contains("cache_limit=5000010"), "{text}");
+        let text = says(&found, &fit, (true, None), 0, 4);
         assert!(text.contains("every byte that it needs once, 5000000 bytes in 2000 requests"), "{text}");
         assert!(text.contains("later ones fetch nothing") && text.contains("each of 4 ranks"), "{text}");
     }

@@ -15,6 +15,15 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Name of the file in a kept file's folder that says what it is of, and that its users lock.
 const NAME: &str = "name";
 
+/// Name of the sparse file.
+pub(super) const BYTES: &str = "bytes";
+
+/// What names of folders for parts of files begin with.
+const PART: &str = "part-";
+
+/// Bytes that parts of files must be allowed, at least.
+const LEAST: u64 = 1 << 20;
+
 /// Name of the folder with the output of jobs on its way to a bucket; nothing removes it to make room.
 pub(super) const OUTGOING: &str = "outgoing";
 
@@ -60,15 +69,12 @@ pub(super) fn root() -> Result<PathBuf> {
 ///
 /// Errors: `Io` with the folder; `TooLarge` for more than may be kept, with what to do.
 pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
-    let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let cache = said();
     let root = root()?;
-    let refused = |e: io::Error| {
-        let detail = format!("what is fetched cannot be kept there: {e}; name another folder (cache)");
-        Error::new(Kind::Io(e.kind()), detail).in_source(root.display().to_string())
-    };
+    let refused = |e: io::Error| unkept(&root, &e);
     fs::create_dir_all(&root).map_err(refused)?;
     let text = path.display().to_string();
-    let own = own(&root, &text, version);
+    let own = root.join(named(path, version));
     loop {
         fs::create_dir_all(&own).map_err(refused)?;
         let name = own.join(NAME);
@@ -79,8 +85,7 @@ pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
             file => file.map_err(refused)?,
         };
         file.lock_shared().map_err(refused)?;
-        let is_there = fs::metadata(&name).is_ok_and(|meta| file.metadata().is_ok_and(|own| own.ino() == meta.ino()));
-        if !is_there {
+        if !is_still(&file, &name) {
             continue;
         }
         fs::write(&name, &text).map_err(refused)?;
@@ -89,14 +94,72 @@ pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
     }
 }
 
-/// The folder of what is kept of `path`, in this version of it; none where nothing is.
-pub(super) fn found(path: &Path, version: u64) -> Option<PathBuf> {
-    Some(own(&root().ok()?, &path.display().to_string(), version)).filter(|folder| folder.is_dir())
+/// The folder for parts of files that are larger than the cache together, and how many bytes they may take. A process has one
+/// of its own. What an earlier process kept of other files than these is removed.
+///
+/// Errors: as [`place`].
+pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64)> {
+    let (cache, root) = (said(), root()?);
+    let refused = |e: io::Error| unkept(&root, &e);
+    let names: BTreeSet<PathBuf> = files.iter().map(|(path, version)| named(path, *version).into()).collect();
+    for slot in 0.. {
+        let folder = root.join(format!("{PART}{slot}"));
+        fs::create_dir_all(&folder).map_err(refused)?;
+        let name = folder.join(NAME);
+        let Ok(file) = OpenOptions::new().create(true).append(true).open(&name) else { continue };
+        match file.try_lock() {
+            Ok(()) if is_still(&file, &name) => {}
+            Ok(()) | Err(TryLockError::WouldBlock) => continue,
+            Err(TryLockError::Error(e)) => return Err(refused(e)),
+        }
+        fs::write(&name, "parts of files").map_err(refused)?;
+        for entry in fs::read_dir(&folder).map_err(refused)?.flatten().filter(|entry| entry.path().is_dir()) {
+            if !names.contains(Path::new(&entry.file_name())) {
+                fs::remove_dir_all(entry.path()).map_err(refused)?;
+            }
+        }
+        let room = room(&root, &folder, cache.limit).map_err(refused)?;
+        // Others see by its length how much is taken.
+        let bytes = File::create(folder.join(BYTES)).and_then(|bytes| bytes.set_len(room.min(needed)));
+        bytes.map_err(refused)?;
+        make_room(&root, &folder, room.min(needed), cache.limit)?;
+        return Ok((Place { folder, _name: file }, room.min(needed)));
+    }
+    Err(Error::new(Kind::TooLarge, "there are too many processes"))
 }
 
-/// The name of the folder of what is kept of a place.
-fn own(root: &Path, text: &str, version: u64) -> PathBuf {
-    root.join(format!("{:016x}-{version:016x}", xxh3_64(text.as_bytes())))
+/// Bytes that files in use leave of the cache.
+fn room(root: &Path, own: &Path, limit: Option<u64>) -> io::Result<u64> {
+    let kept = kept(root)?;
+    let limit = limit.unwrap_or_else(|| usual(root, &kept));
+    let others: u64 = kept.iter().filter(|kept| kept.folder != own).map(Kept::in_use).sum();
+    Ok(limit.saturating_sub(others))
+}
+
+/// What the user said of the cache.
+fn said() -> Cache {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn unkept(root: &Path, e: &io::Error) -> Error {
+    let detail = format!("what is fetched cannot be kept there: {e}; name another folder (cache)");
+    Error::new(Kind::Io(e.kind()), detail).in_source(root.display().to_string())
+}
+
+/// Whether a file that was opened by its name still has it: nobody removed it to make room.
+fn is_still(file: &File, name: &Path) -> bool {
+    fs::metadata(name).is_ok_and(|meta| file.metadata().is_ok_and(|own| own.ino() == meta.ino()))
+}
+
+/// The folder of what is kept of `path`, in this version of it; none where nothing is.
+pub(super) fn found(path: &Path, version: u64) -> Option<PathBuf> {
+    let (root, name) = (root().ok()?, named(path, version));
+    [root.join(&name), root.join(format!("{PART}0")).join(&name)].into_iter().find(|folder| folder.is_dir())
+}
+
+/// The name of the folder of what is kept of a file.
+pub(super) fn named(path: &Path, version: u64) -> String {
+    format!("{:016x}-{version:016x}", xxh3_64(path.display().to_string().as_bytes()))
 }
 
 /// Whether files fit into the cache as it is now.
@@ -115,14 +178,19 @@ impl Fit {
     ///
     /// Errors: as [`HeldFile::open`](super::HeldFile::open) where there is no home.
     pub fn of(files: &[&super::HeldFile]) -> Result<Self> {
-        let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let root = root()?;
+        let twins = files.iter().filter_map(|file| file.twin());
+        Fit::of_all(twins.filter_map(|twin| Some((twin.path(), twin.version()?, twin.len()))))
+    }
+
+    /// The same of files by path, version and length.
+    ///
+    /// Errors: as [`Fit::of`].
+    pub(super) fn of_all<'a>(files: impl Iterator<Item = (&'a Path, u64, u64)>) -> Result<Self> {
+        let (cache, root) = (said(), root()?);
         let (mut own_folders, mut needed) = (BTreeSet::new(), 0);
-        for twin in files.iter().filter_map(|file| file.twin()) {
-            if let Some(version) = twin.version()
-                && own_folders.insert(own(&root, &twin.path().display().to_string(), version))
-            {
-                needed += twin.len();
+        for (path, version, len) in files {
+            if own_folders.insert(root.join(named(path, version))) {
+                needed += len;
             }
         }
         let kept = kept(&root).unwrap_or_default();
@@ -134,6 +202,11 @@ impl Fit {
     /// Whether they do.
     pub fn holds(&self) -> bool {
         self.others.saturating_add(self.needed) <= self.limit
+    }
+
+    /// Bytes that a cache keeps of files that it does not hold; none where it holds them, or has room for next to nothing.
+    pub fn part(&self) -> Option<u64> {
+        Some(self.limit.saturating_sub(self.others)).filter(|part| !self.holds() && *part >= LEAST)
     }
 }
 
@@ -151,7 +224,7 @@ impl Kept {
     fn in_use(&self) -> u64 {
         let is_used = File::open(self.folder.join(NAME))
             .is_ok_and(|name| matches!(name.try_lock(), Err(TryLockError::WouldBlock)));
-        let whole = || fs::metadata(self.folder.join("bytes")).map_or(0, |meta| meta.len());
+        let whole = || fs::metadata(self.folder.join(BYTES)).map_or(0, |meta| meta.len());
         if is_used { whole().max(self.bytes) } else { 0 }
     }
 }
@@ -204,10 +277,14 @@ fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()
     Err(Error::new(Kind::TooLarge, detail))
 }
 
-/// Bytes of the disk that a folder takes.
+/// Bytes of the disk that a folder and those in it take.
 fn taken(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.blocks() * 512)).sum()
+    let of = |entry: fs::DirEntry| {
+        let meta = entry.metadata().ok()?;
+        Some(meta.blocks() * 512 + if meta.is_dir() { taken(&entry.path()) } else { 0 })
+    };
+    entries.flatten().filter_map(of).sum()
 }
 
 /// Removes a kept file unless somebody uses it.

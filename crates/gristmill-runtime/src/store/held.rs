@@ -14,7 +14,8 @@ use memmap2::{Advice, Mmap, MmapMut};
 use super::bucket::{Counts, counts_of};
 use super::open_file;
 use super::place::is_local;
-use super::twin::{Claims, Twin};
+use super::pool::Pool;
+use super::twin::{Claims, Hold, Twin};
 
 /// Where the bytes of a held file are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,13 +37,15 @@ pub struct HeldFile {
     offset: usize,
     len: usize,
     counts: Option<Arc<Counts>>,
+    /// What frees blocks of it.
+    pool: Option<Arc<Pool>>,
 }
 
 #[derive(Debug)]
 enum Bytes {
     Mapped(Mmap),
     Memory(MmapMut),
-    Twin(Mmap, Twin),
+    Twin(Mmap, Arc<Twin>),
 }
 
 impl HeldFile {
@@ -72,7 +75,7 @@ impl HeldFile {
             Residence::Mapped | Residence::Unkept => {
                 let is_kept = residence == Residence::Mapped;
                 let twin = if is_kept { Twin::new(path, from) } else { Twin::unkept(path, from) }.map_err(place)?;
-                (Bytes::Twin(mapped(twin.file()).map_err(place)?, twin), offset)
+                (Bytes::Twin(mapped(twin.file()).map_err(place)?, Arc::new(twin)), offset)
             }
             Residence::Memory => {
                 let none = |e: std::io::Error| Error::new(Kind::TooLarge, format!("{len} bytes of memory: {e}"));
@@ -82,7 +85,30 @@ impl HeldFile {
                 (Bytes::Memory(map), 0)
             }
         };
-        Ok(HeldFile { bytes, offset, len, counts: counts_of(path) })
+        Ok(HeldFile { bytes, offset, len, counts: counts_of(path), pool: None })
+    }
+
+    /// The same of a file of which the cache keeps a part: `pool` frees blocks again. [`HeldFile::hold`] sees to it that bytes stay.
+    ///
+    /// Errors: as [`HeldFile::open`].
+    pub fn of_pool(path: &Path, from: Arc<dyn ReadAt>, offset: u64, len: u64, pool: &Arc<Pool>) -> Result<Self> {
+        let place = |e: Error| e.in_source(path.display().to_string());
+        let whole = from.len().map_err(place)?;
+        if offset.checked_add(len).is_none_or(|end| end > whole) {
+            let detail = format!("expected {len} bytes from byte {offset} on, the file has {whole}");
+            return Err(place(Error::new(Kind::Truncated, detail).at_byte(whole)));
+        }
+        let size = |n: u64| usize::try_from(n).map_err(|_| place(Error::new(Kind::TooLarge, format!("{n} bytes"))));
+        let (offset, len) = (size(offset)?, size(len)?);
+        let twin = pool.twin(path, from).map_err(place)?;
+        let map = mapped(twin.file()).map_err(place)?;
+        Ok(HeldFile {
+            bytes: Bytes::Twin(map, twin),
+            offset,
+            len,
+            counts: counts_of(path),
+            pool: Some(Arc::clone(pool)),
+        })
     }
 
     /// The bytes. Of a file that is elsewhere those that [`HeldFile::have`] was asked for.
@@ -101,7 +127,7 @@ impl HeldFile {
 
     /// Bytes of the whole file, where it is elsewhere.
     pub fn far_bytes(&self) -> Option<u64> {
-        self.twin().map(Twin::len)
+        self.twin().map(|twin| twin.len())
     }
 
     /// Whether all bytes are there without being asked for.
@@ -127,6 +153,20 @@ impl HeldFile {
         twin.have(&self.within(ranges))
     }
 
+    /// Sees to it that these ranges are there, and that they stay there while this thread holds them; none of a file that keeps its
+    /// bytes anyway.
+    ///
+    /// Errors: as [`HeldFile::have`].
+    pub fn hold(&self, ranges: &[(usize, usize)]) -> Result<Option<Hold>> {
+        let Some(claims) = self.claim(ranges) else { return Ok(None) };
+        Ok(Claims::bring(vec![claims])?.pop().map(Hold::of))
+    }
+
+    /// Whether bytes that were there may be gone later, unless they are held.
+    pub fn is_bounded(&self) -> bool {
+        self.pool.is_some()
+    }
+
     /// Claims what has to be fetched of these ranges, where the file is elsewhere: [`Claims::bring`] fetches it.
     pub fn claim(&self, ranges: &[(usize, usize)]) -> Option<Claims<'_>> {
         self.twin()?.claim(&self.within(ranges))
@@ -142,7 +182,7 @@ impl HeldFile {
     }
 
     /// What stands for it on this machine, where it is elsewhere.
-    pub(super) fn twin(&self) -> Option<&Twin> {
+    pub(super) fn twin(&self) -> Option<&Arc<Twin>> {
         match &self.bytes {
             Bytes::Twin(_, twin) => Some(twin),
             Bytes::Mapped(_) | Bytes::Memory(_) => None,
@@ -196,7 +236,7 @@ impl ReadAt for HeldFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len);
         let end = self.len.min(start.saturating_add(buf.len()));
-        self.have(start, end)?;
+        let _pins = self.hold(&[(start, end)])?;
         buf[..end - start].copy_from_slice(&self.bytes()[start..end]);
         Ok(end - start)
     }

@@ -11,10 +11,12 @@ mod dir;
 mod faults;
 pub mod files;
 mod held;
+pub mod keeping;
 mod memory;
 mod only;
 pub mod outgoing;
 pub mod place;
+mod pool;
 pub mod publish;
 mod readings;
 mod rehearsal;
@@ -44,10 +46,11 @@ pub use files::open_file;
 pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
 pub use place::open;
+pub use pool::Pool;
 pub use readings::{Readings, digest};
 pub use rehearsal::{Asked, Rehearsal};
 pub use spill::{Held, Holding, Spill, Token};
-pub use twin::Claims;
+pub use twin::{Claims, Hold, Pins};
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use gristmill_format::Result;
 
 use super::HeldFile;
 use super::blocks::{BLOCK, bytes, missing, requests};
-use super::bucket::AT_ONCE;
+use super::bucket::at_once;
 
 /// Requests to stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +20,17 @@ pub struct Asked {
     pub bytes: u64,
     /// How often one request at least is waited for before the next ones are made.
     pub turns: u64,
+}
+
+impl Asked {
+    /// Adds requests for blocks of a file of `len` bytes.
+    pub(super) fn ask(&mut self, runs: Vec<(u64, u64)>, len: u64) {
+        let sizes = runs.iter().map(|(first, behind)| bytes(*first, *behind, len));
+        let longest = sizes.clone().max().unwrap_or(0);
+        self.bytes += sizes.sum::<u64>();
+        self.requests += runs.len() as u64;
+        self.turns += runs.len().div_ceil(at_once(longest)) as u64;
+    }
 }
 
 impl AddAssign for Asked {
@@ -77,11 +88,7 @@ impl<'a> Rehearsal<'a> {
         }
         let wanted = missing(&file.within(ranges), twin.len(), |block| blocks.has(block));
         let mut asked = Asked::default();
-        for (first, behind) in requests(wanted.iter().copied()) {
-            asked.requests += 1;
-            asked.bytes += bytes(first, behind, blocks.len);
-        }
-        asked.turns = asked.requests.div_ceil(AT_ONCE as u64);
+        asked.ask(requests(wanted.iter().copied()), blocks.len);
         wanted.iter().for_each(|block| blocks.there[(block / 64) as usize] |= 1 << (block % 64));
         blocks.missing -= wanted.len() as u64;
         asked

@@ -3,7 +3,7 @@
 //! against it in this process, so that no other process, kill or hole makes a wrong byte.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{BLOCK, missing, requests};
-use super::cache::{self, Place};
+use super::cache::{self, BYTES, Place};
+
+mod bounded;
+
+use bounded::Bound;
+pub use bounded::{Hold, Pins};
 
 /// The sparse file, and which of its blocks are there.
 pub(super) struct Twin {
@@ -37,6 +42,8 @@ pub(super) struct Twin {
     arrived: Condvar,
     /// Kept while the twin lives.
     _place: Option<Place>,
+    /// Of a file whose blocks are freed again.
+    bound: Option<Bound>,
 }
 
 impl std::fmt::Debug for Twin {
@@ -54,15 +61,8 @@ impl Twin {
         let Some(version) = from.version() else { return Twin::unkept(path, from) };
         let len = from.len()?;
         let place = cache::place(path, version, len)?;
-        let open = |name: &str| {
-            let path = place.folder.join(name);
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            file.map_err(|e| Error::from(e).in_source(path.display().to_string()))
-        };
-        let journal = open("blocks")?;
-        sized(&journal, len.div_ceil(BLOCK) * 8)?;
-        let mut twin = Twin::made(path, from, open("bytes")?)?;
-        (twin.journal, twin._place) = (Some(journal), Some(place));
+        let mut twin = Twin::kept_in(&place.folder, path, from)?;
+        twin._place = Some(place);
         Ok(twin)
     }
 
@@ -73,7 +73,7 @@ impl Twin {
         let made = memfd_create("gristmill", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
         let mut twin = Twin::made(path, from, File::from(made))?;
         if let Some(folder) = twin.version.and_then(|version| cache::found(path, version)) {
-            (twin.journal, twin.kept) = (File::open(folder.join("blocks")).ok(), File::open(folder.join("bytes")).ok());
+            (twin.journal, twin.kept) = (File::open(folder.join("blocks")).ok(), File::open(folder.join(BYTES)).ok());
             let whole = |file: &Option<File>, len| file.as_ref().is_some_and(|file| has_len(file, len));
             if !whole(&twin.journal, twin.len.div_ceil(BLOCK) * 8) || !whole(&twin.kept, twin.len) {
                 (twin.journal, twin.kept) = (None, None);
@@ -100,6 +100,7 @@ impl Twin {
             fetched: Mutex::default(),
             arrived: Condvar::new(),
             _place: None,
+            bound: None,
         })
     }
 
@@ -144,7 +145,9 @@ impl Twin {
     ///
     /// Errors, with the path: those of reading; `Truncated` where the file became shorter.
     pub(super) fn have(&self, ranges: &[(u64, u64)]) -> Result<()> {
-        if self.missing.load(Ordering::Acquire) == 0 {
+        if let Some(bound) = &self.bound {
+            bound.stay(self, ranges)?;
+        } else if self.missing.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
@@ -199,15 +202,16 @@ impl Twin {
         Ok(Claim { twin: self, blocks })
     }
 
-    /// Claims what of these ranges is not there, as far as the file reaches; none where all of it is.
-    pub(super) fn claim(&self, ranges: &[(u64, u64)]) -> Option<Claims<'_>> {
-        if self.missing.load(Ordering::Acquire) == 0 {
+    /// Claims what of these ranges is not there, as far as the file reaches; none where all of it is and stays.
+    pub(super) fn claim(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims<'_>> {
+        let pins = self.pinned(ranges);
+        if pins.is_none() && self.missing.load(Ordering::Acquire) == 0 {
             return None;
         }
         let fetched = self.fetching();
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
         let ours = self.claimed(fetched, &wanted).ok();
-        (!wanted.is_empty()).then_some(Claims { twin: self, ours, wanted })
+        (pins.is_some() || !wanted.is_empty()).then_some(Claims { twin: self, ours, wanted, pins })
     }
 
     fn fetching(&self) -> MutexGuard<'_, BTreeSet<u64>> {
@@ -215,7 +219,8 @@ impl Twin {
     }
 
     fn is_there(&self, block: u64) -> bool {
-        self.there[(block / 64) as usize].load(Ordering::Acquire) >> (block % 64) & 1 == 1
+        // In one order with the pins: who frees a block sees the pin, or who pins it sees that it is gone.
+        self.there[(block / 64) as usize].load(Ordering::SeqCst) >> (block % 64) & 1 == 1
     }
 
     fn arrive(&self, block: u64) {
@@ -263,6 +268,9 @@ impl Twin {
 
     /// Fetches blocks, neighbours in one request.
     fn fetch(&self, blocks: &[u64]) -> Result<()> {
+        if let Some(bound) = &self.bound {
+            bound.takes(self, blocks)?;
+        }
         let runs = requests(blocks.iter().copied());
         let spans: Vec<Span> = runs.iter().map(|(first, behind)| self.span(*first, *behind)).collect();
         self.from.read_spans(&spans, &mut |i, bytes| {
@@ -309,21 +317,24 @@ pub struct Claims<'a> {
     twin: &'a Twin,
     ours: Option<Claim<'a>>,
     wanted: BTreeSet<u64>,
+    pins: Option<Pins>,
 }
 
 impl Claims<'_> {
-    /// Sees to it that the blocks of all of them are there.
+    /// Sees to it that the blocks of all of them are there, and that they stay there while the pins live.
     ///
     /// Errors, with the path: as [`HeldFile::have`](super::HeldFile::have).
-    pub fn bring(all: Vec<Self>) -> Result<()> {
+    pub fn bring(all: Vec<Self>) -> Result<Vec<Pins>> {
         let named = |twin: &Twin, e: Error| e.in_source(twin.path.display().to_string());
-        let mut rest = Vec::new();
+        let (mut rest, mut kept) = (Vec::new(), Vec::new());
         // What was claimed first: nobody waits for a thread that waits.
-        for Claims { twin, ours, wanted } in all {
+        for Claims { twin, ours, wanted, pins } in all {
             ours.map_or(Ok(()), Claim::bring).map_err(|e| named(twin, e))?;
+            kept.extend(pins);
             rest.push((twin, wanted));
         }
-        rest.into_iter().try_for_each(|(twin, wanted)| twin.bring(wanted, false).map_err(|e| named(twin, e)))
+        rest.into_iter().try_for_each(|(twin, wanted)| twin.bring(wanted, false).map_err(|e| named(twin, e)))?;
+        Ok(kept)
     }
 }
 
@@ -341,6 +352,7 @@ impl Drop for Claim<'_> {
 mod tests {
     use super::super::cache::{Cache, set_cache};
     use super::*;
+    use std::fs::OpenOptions;
     use std::sync::atomic::AtomicUsize;
 
     /// Bytes whose reads are counted, and fail while they are to.
@@ -390,7 +402,7 @@ mod tests {
     #[test]
     fn a_block_is_fetched_once_and_a_failed_one_again() {
         let far = Far::new(3 * BLOCK + 100, None);
-        let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
+        let twin = Arc::new(Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap());
         holds(&twin, &far, BLOCK - 1, BLOCK + 1);
         assert_eq!(far.reads(), 1, "two blocks, one request");
         holds(&twin, &far, 0, 2 * BLOCK);
@@ -408,7 +420,7 @@ mod tests {
     #[test]
     fn many_threads_fetch_each_block_once() {
         let far = Far::new(40 * BLOCK, None);
-        let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
+        let twin = Arc::new(Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap());
         std::thread::scope(|threads| {
             for thread in 0..4 {
                 let (twin, far) = (&twin, &far);
@@ -425,7 +437,7 @@ mod tests {
     #[test]
     fn claims_in_order_ask_for_the_same_in_whatever_order_they_are_brought() {
         let far = Far::new(9 * BLOCK, None);
-        let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
+        let twin = Arc::new(Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap());
         let first = twin.claim(&[(0, BLOCK), (4 * BLOCK, 5 * BLOCK)]).unwrap();
         let second = twin.claim(&[(0, 6 * BLOCK)]).unwrap();
         std::thread::scope(|threads| {

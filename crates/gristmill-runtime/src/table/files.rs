@@ -8,7 +8,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
 use super::{FrameTable, Guarding, Needs};
-use crate::store::{HeldFile, Residence};
+use crate::store::{HeldFile, Hold, Residence};
 
 /// A part of a [`FileTable`]: `rows` records from byte `offset` of a file on.
 #[derive(Debug, Clone)]
@@ -109,10 +109,18 @@ impl FileTable {
         })
     }
 
-    /// Sees to it that these records are there, and those that are checked with them.
-    fn have(&self, rows: &[u64]) -> Result<()> {
+    /// Sees to it that these records are there, and those that are checked with them, and that they stay while they are held.
+    fn have(&self, rows: &[u64]) -> Result<Vec<Hold>> {
         let wanted = self.wanted(rows.iter().map(|row| *row..row + 1))?;
-        self.each(&wanted, &mut |file, ranges| file.have_all(ranges))
+        let mut held = Vec::new();
+        self.each(&wanted, &mut |file, ranges| match file.is_bounded() {
+            true => {
+                held.extend(file.hold(ranges)?);
+                Ok(())
+            }
+            false => file.have_all(ranges),
+        })?;
+        Ok(held)
     }
 
     /// Fetches these records again, and those that are checked with them.
@@ -246,7 +254,7 @@ impl FrameTable for FileTable {
         if self.whole {
             return self.gather_here(rows, out);
         }
-        self.have(rows)?;
+        let _held = self.have(rows)?;
         match self.gather_here(rows, out) {
             // A network may damage bytes: the table fetches them once more.
             Err(e) if e.kind() == Kind::Corrupt => {

@@ -2,6 +2,7 @@
 //! What is in a batch is the plan's; nothing here depends on who is quicker.
 
 mod count;
+mod fetching;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
 use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
-use gristmill_runtime::store::Claims;
+use gristmill_runtime::store::Pins;
 use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::table::{FrameTable, Pick};
 
@@ -71,8 +72,8 @@ pub(super) struct Feed {
     pub(super) stall: Stall,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
-    /// Readers claim what they fetch one after the other, in the order of batches.
-    turn: Mutex<()>,
+    /// Readers claim what they fetch one after the other, in the order of batches; where the cache keeps a part, as this says.
+    turn: Mutex<Option<fetching::Keeping>>,
     /// A batch that could not be noted: it comes next.
     untold: Mutex<Option<Made>>,
     /// Batches that were handed out and count as delivered later, the oldest first, with what is in them.
@@ -93,6 +94,8 @@ pub(super) struct Inner {
     failed: bool,
     /// What of a table that is elsewhere was fetched; none of one that is not.
     pub(super) fetched: Option<Fetched>,
+    /// What keeps blocks in the cache until the batches below the number were made.
+    pins: VecDeque<(u64, Vec<Pins>)>,
 }
 
 /// A batch that was begun.
@@ -118,7 +121,10 @@ struct Piece {
 
 impl Feed {
     /// A feed that begins with batch `first`.
-    pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Self {
+    ///
+    /// Errors: `Format` where the cache keeps a part of the rows, and another loader says of which.
+    pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Result<Self> {
+        let keeping = fetching::Keeping::of(assembly.table())?;
         let row_bytes: Vec<usize> = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
         let fit = if plan.is_mixed() { PIECE_BYTES / row_bytes.iter().sum::<usize>().max(1) } else { PIECE_STEPS };
         let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
@@ -127,11 +133,11 @@ impl Feed {
         let fetched = (!assembly.table().is_near()).then(|| Fetched::from(first));
         let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };
         let totals = Totals { traffic: Traffic::of(assembly.table().counts()), ..Totals::default() };
-        Feed {
+        Ok(Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
-            turn: Mutex::default(),
+            turn: Mutex::new(keeping),
             untold: Mutex::default(),
             uncounted: Mutex::default(),
             plan,
@@ -141,7 +147,7 @@ impl Feed {
             stall: Stall::new(shared.time.clone(), Arc::default()),
             shared,
             totals,
-        }
+        })
     }
 
     fn untold(&self) -> MutexGuard<'_, Option<Made>> {
@@ -223,6 +229,7 @@ impl Feed {
     pub(super) fn close(&self) {
         self.handoff.close();
         self.stall.over();
+        self.end_keeping();
     }
 
     /// Hands out whole batches in order, and ends the stream after the last.
@@ -242,6 +249,7 @@ impl Feed {
             self.totals.rows.add(share.rows as u64);
             // There is room: no more are begun than fit. Only a closed queue refuses.
             let _ = self.handoff.offer((number, delivery, digests));
+            self.let_go(inner);
         }
         if inner.open.is_empty() && self.plan.batches().is_some_and(|batches| inner.next >= batches) {
             self.handoff.close();
@@ -334,38 +342,6 @@ impl Feed {
             }
         }
         self.settle(&mut inner);
-        true
-    }
-
-    /// Fetches the batches that come next of a table that is elsewhere.
-    fn fetch_some(&self) -> bool {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut inner = self.lock();
-        let (delivered, end) = (inner.delivered, self.plan.batches());
-        let Some(range) = inner.fetched.as_mut().and_then(|fetched| fetched.begin(delivered, end)) else {
-            return false;
-        };
-        let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
-        self.further(&inner);
-        drop(inner);
-        let mut all = Vec::new();
-        let found = range.clone().filter(|number| self.plan.beyond(*number) == *number).try_for_each(|number| {
-            let rows = self.plan.share(number).rows;
-            self.plan.picks(number, 0, rows, &mut picks, false)?;
-            all.append(&mut picks);
-            Ok(())
-        });
-        let claimed = found.and_then(|()| self.assembly.claim(&all, &mut scratch));
-        drop(turn);
-        let fetched = claimed.and_then(|claims| Ok(Claims::bring(claims)?));
-        let mut inner = self.lock();
-        inner.spare.push((picks, scratch));
-        if let Some(known) = &mut inner.fetched {
-            known.end(range, fetched.err());
-        }
-        self.further(&inner);
-        drop(inner);
-        self.shared.signal.notify(Lane::Work);
         true
     }
 

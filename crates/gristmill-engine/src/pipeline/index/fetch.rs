@@ -36,14 +36,29 @@ impl Fetched {
 
     /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
     pub(super) fn begin(&mut self, delivered: u64, end: Option<u64>) -> Option<Range<u64>> {
-        // The first ones are wanted at once; later ones share requests.
-        let at_once = (self.next - self.first).clamp(1, AT_ONCE);
-        let range = self.next..(self.next + at_once).min(end.unwrap_or(u64::MAX));
-        if range.is_empty() || range.end > delivered.saturating_add(AHEAD) {
-            return None;
+        let range = self.next..(self.next + self.at_once()).min(end.unwrap_or(u64::MAX));
+        (!range.is_empty() && self.take(&range, delivered)).then_some(range)
+    }
+
+    /// The next batch that nobody fetches yet.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How many batches are fetched next, at most: the first ones are wanted at once; later ones share requests.
+    pub(super) fn at_once(&self) -> u64 {
+        (self.next - self.first).clamp(1, AT_ONCE)
+    }
+
+    /// Begins to fetch the next batches, unless enough is fetched. The first batch comes alone: all wait for it, and others would
+    /// take a part of the network.
+    pub(super) fn take(&mut self, range: &Range<u64>, delivered: u64) -> bool {
+        let waits = self.next > self.first && !self.has(self.first);
+        if waits || range.end > delivered.saturating_add(AHEAD) {
+            return false;
         }
         self.next = range.end;
-        Some(range)
+        true
     }
 
     /// Says that batches were fetched, or that they could not be.
@@ -75,15 +90,18 @@ mod tests {
     #[test]
     fn batches_are_there_in_order_whoever_fetches_them_first() {
         let mut fetched = Fetched::from(10);
-        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| fetched.begin(10, Some(30))).collect();
-        assert_eq!(ranges, [10..11, 11..12, 12..14, 14..18, 18..26, 26..30]);
-        fetched.end(11..12, None);
-        assert!(!fetched.has(10) && !fetched.has(11), "an earlier one is missing");
-        fetched.end(12..14, Some(Error::Stopped));
+        assert_eq!(fetched.begin(10, Some(30)), Some(10..11));
+        assert!(fetched.begin(10, Some(30)).is_none(), "the first one comes alone");
         fetched.end(10..11, None);
+        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| fetched.begin(10, Some(30))).collect();
+        assert_eq!(ranges, [11..12, 12..14, 14..18, 18..26, 26..30]);
+        fetched.end(12..14, Some(Error::Stopped));
+        assert!(fetched.has(10) && !fetched.has(11) && !fetched.has(12), "an earlier one is missing");
+        fetched.end(11..12, None);
         assert!(fetched.has(13) && !fetched.has(14));
         assert!(fetched.error(12).is_some() && fetched.error(11).is_none());
         let mut endless = Fetched::from(0);
+        endless.begin(0, None).into_iter().for_each(|range| endless.end(range, None));
         while endless.begin(0, None).is_some() {}
         assert_eq!(endless.next, AHEAD);
         assert!(endless.begin(AT_ONCE - 1, None).is_none(), "fewer would share requests");

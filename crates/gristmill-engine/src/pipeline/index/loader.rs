@@ -267,7 +267,7 @@ impl IndexLoader {
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
             book,
         };
-        let feed = Arc::new(Feed::new(plan, Arc::clone(&self.assembly), shared, control.first));
+        let feed = Arc::new(Feed::new(plan, Arc::clone(&self.assembly), shared, control.first)?);
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;

@@ -19,6 +19,7 @@
 //! | `status` | its stages with their numbers, for views |
 
 mod assembly;
+mod bounded;
 mod encode;
 mod feed;
 mod fetch;

@@ -1,6 +1,8 @@
 //! Batch number -> which rows of the table this rank puts into it, and in which epoch. Pure and in O(1).
 //! All ranks together put the same rows into a batch, however many they are.
 
+mod groups;
+
 use std::sync::Arc;
 
 use gristmill_format::encode::RandomBits;
@@ -16,6 +18,8 @@ use super::mixed::Mixed;
 use super::weighted::Sampler;
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::skip::Skips;
+
+pub(super) use groups::Ahead;
 
 /// Largest batch of one rank.
 const MOST_ROWS: usize = 1 << 20;
@@ -339,21 +343,6 @@ impl Plan {
             (at, rest) = (at + now.len(), later);
         }
     }
-
-    /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
-    /// next one are made of.
-    pub(super) fn ahead(&self, number: u64) -> Option<Ahead> {
-        let position = self.span(number).0;
-        let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
-        let order = self.gather.epoch(epoch);
-        let (group, mut places) = order.group(place)?;
-        let length: u64 = places.iter().map(|(start, end)| end - start).sum();
-        if place + length < self.gather.rows() {
-            places.extend(order.group(place + length).into_iter().flat_map(|(_, places)| places));
-        }
-        let rows = places.into_iter().map(|(start, end)| (self.rows.row(start), self.rows.row(end - 1) + 1));
-        Some(Ahead { epoch, group, rows: rows.collect() })
-    }
 }
 
 /// The batches that a config leaves out.
@@ -365,15 +354,6 @@ pub(super) fn skips(config: &IndexConfig) -> Result<Skips> {
         Some(_) => Ok(skips),
         None => Err(Error::config("skip", format!("batch {} is further than 64 bits count", skips.end()))),
     }
-}
-
-/// What shuffled blocks will need.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    pub(super) epoch: u64,
-    pub(super) group: u64,
-    /// First row and the one after the last.
-    pub(super) rows: Vec<(u64, u64)>,
 }
 
 #[cfg(test)]

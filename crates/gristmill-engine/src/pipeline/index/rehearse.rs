@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::store::keeping::Keeper;
 use gristmill_runtime::store::{Asked, Rehearsal};
 use gristmill_runtime::table::{FrameTable, Pick};
 
+use super::bounded::next_step;
 use super::fetch::Fetched;
 use super::plan::Plan;
 
@@ -39,6 +41,8 @@ pub struct Fetches {
     pub error: f64,
     /// Whether the pass was too long to be walked whole.
     pub is_sampled: bool,
+    /// Bytes that the cache keeps of the files, where it does not hold them.
+    pub part: Option<u64>,
 }
 
 /// From the picks of batches to the rows of the table that they are read from.
@@ -65,6 +69,8 @@ struct Passed {
     all: Asked,
     /// Rows that were walked, and what was asked for up to there, at the end of each part.
     parts: Vec<Asked>,
+    /// Batches up to there, where the cache keeps a part.
+    ends: Vec<u64>,
     rows: u64,
     is_whole: bool,
 }
@@ -74,6 +80,9 @@ impl Walk<'_> {
     ///
     /// Errors: those of the plan and of the table; `Stopped` where `goes_on` says no.
     pub(super) fn fetches(mut self) -> Result<Fetches> {
+        if let Some(keeper) = Keeper::rehearsed(&self.table.files())? {
+            return self.bounded(keeper);
+        }
         let mut there = Rehearsal::of(&self.table.files())?;
         let (data_bytes, kept_bytes) = (there.total(), there.bytes());
         let passed = self.pass(&mut there, 0..self.batches)?;
@@ -100,7 +109,66 @@ impl Walk<'_> {
             later_pass,
             error,
             is_sampled: !passed.is_whole,
+            part: None,
         })
+    }
+
+    /// The same where the cache keeps a part. The rest of a long pass asks for as much as its last part did.
+    fn bounded(mut self, mut keeper: Keeper) -> Result<Fetches> {
+        let (data_bytes, kept_bytes) = (keeper.total(), keeper.bytes());
+        let mut fetched = Fetched::from(0);
+        let passed = self.stepped(&mut keeper, &mut fetched, 0..self.batches)?;
+        let (mut first_pass, mut later_pass, mut error) = (passed.all, Asked::default(), 0.0);
+        if !passed.is_whole {
+            (first_pass, error) = passed.scaled(self.batches);
+            later_pass = first_pass;
+        } else if self.plan.passes() != Some(1) {
+            later_pass = self.stepped(&mut keeper, &mut fetched, self.batches..2 * self.batches)?.all;
+        }
+        Ok(Fetches {
+            data_bytes,
+            kept_bytes,
+            disk_bytes: data_bytes.min(keeper.budget()),
+            first_batch: passed.first,
+            first_pass,
+            later_pass,
+            error,
+            is_sampled: !passed.is_whole,
+            part: Some(keeper.budget()),
+        })
+    }
+
+    fn stepped(&mut self, keeper: &mut Keeper, fetched: &mut Fetched, batches: Range<u64>) -> Result<Passed> {
+        let mut passed = Passed::default();
+        let (plan, table, mut rows) = (self.plan, self.table, 0);
+        while fetched.next() < batches.end {
+            if rows >= self.most {
+                return Ok(passed);
+            }
+            self.heeds()?;
+            let mut read = |picks: &[Pick]| {
+                let found = (self.read)(picks)?;
+                rows += found.len() as u64;
+                Ok(found)
+            };
+            let at_once = fetched.at_once().min(batches.end - fetched.next());
+            let span = (fetched.next(), at_once, plan.batches());
+            let Some(step) = next_step(keeper, (plan, table), &mut read, span)? else { break };
+            fetched.take(&step.batches, u64::MAX);
+            fetched.end(step.batches.clone(), None);
+            let asked = keeper.asked(&step);
+            passed.all += asked;
+            if step.batches.start == batches.start {
+                passed.first = asked;
+            }
+            passed.rows = step.batches.end - batches.start;
+            if rows >= (passed.parts.len() as u64 + 1) * (self.most / PARTS) {
+                passed.parts.push(passed.all);
+                passed.ends.push(passed.rows);
+            }
+        }
+        passed.is_whole = true;
+        Ok(passed)
     }
 
     fn pass(&mut self, there: &mut Rehearsal<'_>, batches: Range<u64>) -> Result<Passed> {
@@ -114,6 +182,7 @@ impl Walk<'_> {
                 return Ok(passed);
             }
             self.heeds()?;
+            fetched.end(range.clone(), None);
             let is_first = range.start == batches.start;
             for number in range.filter(|number| self.plan.beyond(*number) == *number) {
                 self.plan.picks(number, 0, self.plan.share(number).rows, &mut picks, false)?;
@@ -165,6 +234,28 @@ fn asked(table: &dyn FrameTable, there: &mut Rehearsal<'_>, rows: &[Range<u64>])
 }
 
 impl Passed {
+    /// What a pass of so many batches asks for where each of them asks as those of the last part do; and by which part of it the last
+    /// two parts differ.
+    fn scaled(&self, batches: u64) -> (Asked, f64) {
+        let count = self.ends.len();
+        let part = |i: usize| {
+            let (before, from) = i.checked_sub(1).map_or((Asked::default(), 0), |i| (self.parts[i], self.ends[i]));
+            let many = (self.ends[i] - from).max(1) as f64;
+            let per = |all: u64, before: u64| (all - before) as f64 / many;
+            (per(self.parts[i].requests, before.requests), per(self.parts[i].bytes, before.bytes))
+        };
+        let Some(last) = count.checked_sub(1) else { return (self.all, 1.0) };
+        let ((requests, bytes), (before, _)) = (part(last), part(last.saturating_sub(1)));
+        let rest = batches.saturating_sub(self.rows) as f64;
+        let more = |rate: f64| (rate * rest).round() as u64;
+        let all = Asked {
+            requests: self.all.requests + more(requests),
+            bytes: self.all.bytes + more(bytes),
+            turns: self.all.turns,
+        };
+        (all, ((requests - before).abs() / requests.max(f64::MIN_POSITIVE)).min(1.0))
+    }
+
     /// The requests for the rest of a pass, as its last parts asked for their bytes; and by which part of them the last two differ.
     fn beyond(&self, rest: Asked) -> (u64, f64) {
         let rate = |from: usize| -> Option<f64> {

@@ -33,7 +33,7 @@ use super::{Faults, FileStat, Readings, Store, Watch, Writes};
 
 pub use asking::Counts;
 pub use events::EventCounts;
-pub(super) use requests::AT_ONCE;
+pub(super) use requests::{AT_ONCE, at_once};
 pub use traffic::Traffic;
 
 /// What a user says of a bucket beyond what the environment says.

@@ -22,8 +22,19 @@ use super::writing::Parts;
 /// Objects that one request of a list gives. A server of HTTP gives all of them, in any order.
 const PAGE: usize = 1000;
 
-/// Requests for bytes of one object that are made at once.
+/// Requests for bytes of one object that are made at once, whatever they bring.
 pub(in crate::store) const AT_ONCE: usize = 8;
+
+/// The same of small ones, at most.
+const MOST_AT_ONCE: u64 = 64;
+
+/// Bytes that requests for one object bring together, unless fewer than [`AT_ONCE`] would be made at once.
+const BYTES_AT_ONCE: u64 = 32 << 20;
+
+/// How many requests are made at once of which the longest brings so many bytes.
+pub(in crate::store) fn at_once(longest: u64) -> usize {
+    (BYTES_AT_ONCE / longest.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
+}
 
 /// What requests are made with.
 #[derive(Debug)]
@@ -90,6 +101,7 @@ impl Requests {
         opened: &ObjectMeta,
         each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        let at_once = at_once(spans.iter().map(|span| span.len).max().unwrap_or(0));
         let (send, mut receive) = mpsc::channel(AT_ONCE);
         let (own, key, opened, spans) = (Arc::clone(self), key.clone(), opened.clone(), spans.to_vec());
         net::start(async move {
@@ -97,7 +109,7 @@ impl Requests {
                 let asked = Arc::clone(&own).bytes(key.clone(), span.offset..span.offset + span.len, opened.clone());
                 async move { (i, asked.await) }
             };
-            let mut answers = stream::iter(spans.into_iter().enumerate()).map(one).buffer_unordered(AT_ONCE);
+            let mut answers = stream::iter(spans.into_iter().enumerate()).map(one).buffer_unordered(at_once);
             while let Some(answer) = answers.next().await {
                 // Nobody waits any more after an error.
                 if send.send(answer).await.is_err() {

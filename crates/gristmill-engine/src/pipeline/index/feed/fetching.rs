@@ -1,0 +1,147 @@
+//! Batches of rows that are elsewhere -> what readers claim and bring for the next ones. Where the cache keeps a part of the files, blocks
+//! are freed before, once the batches were made that need them: the steps are the plan's, only when they are taken the consumer says.
+
+use std::ops::Range;
+use std::sync::PoisonError;
+
+use gristmill_runtime::error::Result;
+use gristmill_runtime::runtime::scheduler::Lane;
+use gristmill_runtime::store::Claims;
+use gristmill_runtime::store::keeping::{Keeper, Step};
+use gristmill_runtime::table::{FrameTable, Pick};
+
+use super::super::bounded::next_step;
+use super::{Feed, Inner};
+
+/// What is kept, and the step that is taken next.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    keeper: Keeper,
+    /// An error stands for the batches that it keeps from being planned.
+    next: Option<(Range<u64>, Result<Step>)>,
+}
+
+impl Keeping {
+    /// Of the files of a table; none where the cache keeps them whole.
+    ///
+    /// Errors: as [`Keeper::leased`].
+    pub(super) fn of(table: &dyn FrameTable) -> Result<Option<Self>> {
+        Ok(Keeper::leased(&table.files())?.map(|keeper| Keeping { keeper, next: None }))
+    }
+}
+
+impl Feed {
+    /// Fetches the batches that come next of a table that is elsewhere.
+    pub(super) fn fetch_some(&self) -> bool {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keeping) = &mut *turn {
+            let Some((range, claimed)) = self.claim_some(keeping) else { return false };
+            drop(turn);
+            self.bring(range, claimed);
+            return true;
+        }
+        let mut inner = self.lock();
+        let (delivered, end) = (inner.delivered, self.plan.batches());
+        let Some(range) = inner.fetched.as_mut().and_then(|fetched| fetched.begin(delivered, end)) else {
+            return false;
+        };
+        let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
+        self.further(&inner);
+        drop(inner);
+        let mut all = Vec::new();
+        let found = range.clone().filter(|number| self.plan.beyond(*number) == *number).try_for_each(|number| {
+            let rows = self.plan.share(number).rows;
+            self.plan.picks(number, 0, rows, &mut picks, false)?;
+            all.append(&mut picks);
+            Ok(())
+        });
+        let claimed = found.and_then(|()| self.assembly.claim(&all, &mut scratch));
+        drop(turn);
+        self.lock().spare.push((picks, scratch));
+        self.bring(range, claimed);
+        true
+    }
+
+    /// Brings what was claimed for some batches.
+    fn bring(&self, range: Range<u64>, claimed: Result<Vec<Claims<'_>>>) {
+        let brought = claimed.and_then(|claims| Ok(Claims::bring(claims)?));
+        let mut inner = self.lock();
+        let error = match brought {
+            Ok(pins) if pins.is_empty() => None,
+            Ok(pins) => {
+                inner.pins.push_back((range.end, pins));
+                None
+            }
+            Err(e) => Some(e),
+        };
+        if let Some(known) = &mut inner.fetched {
+            known.end(range, error);
+        }
+        self.further(&inner);
+        drop(inner);
+        self.shared.signal.notify(Lane::Work);
+        // After the first batch other readers begin.
+        self.shared.signal.notify(Lane::Read);
+    }
+
+    /// Claims what the next batches need; none where enough is fetched, or where the cache has no room for more yet.
+    fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Vec<Claims<'_>>>)> {
+        if keeping.next.is_none() {
+            keeping.next = self.next_of(&mut keeping.keeper);
+            if keeping.next.is_none() {
+                keeping.keeper.end();
+            }
+        }
+        let (range, step) = keeping.next.as_ref()?;
+        let after = step.as_ref().map_or(0, |step| step.after);
+        let mut inner = self.lock();
+        let (delivered, made) = (inner.delivered, made(&inner));
+        if after > made || !inner.fetched.as_mut()?.take(range, delivered) {
+            return None;
+        }
+        self.further(&inner);
+        drop(inner);
+        let (range, step) = keeping.next.take()?;
+        let files = self.assembly.table().files();
+        Some((range, step.and_then(|step| Ok(keeping.keeper.claim(&step, &files)?))))
+    }
+
+    fn next_of(&self, keeper: &mut Keeper) -> Option<(Range<u64>, Result<Step>)> {
+        let mut inner = self.lock();
+        let fetched = inner.fetched.as_ref()?;
+        let (first, at_once, end) = (fetched.next(), fetched.at_once(), self.plan.batches());
+        let (picks, mut scratch) = inner.spare.pop().unwrap_or_default();
+        drop(inner);
+        let mut read = |picks: &[Pick]| self.assembly.read_for(picks, &mut scratch);
+        let step = next_step(keeper, (&self.plan, self.assembly.table()), &mut read, (first, at_once, end));
+        self.lock().spare.push((picks, scratch));
+        match step.transpose()? {
+            Ok(step) => Some((step.batches.clone(), Ok(step))),
+            Err(e) => Some((first..first + 1, Err(e))),
+        }
+    }
+
+    /// Lets go of what keeps blocks for batches that were made.
+    pub(super) fn let_go(&self, inner: &mut Inner) {
+        if inner.pins.is_empty() {
+            return;
+        }
+        let made = made(inner);
+        inner.pins.retain(|(end, _)| *end > made);
+        self.shared.signal.notify(Lane::Read);
+    }
+
+    /// Another loader may say which blocks are kept.
+    pub(super) fn end_keeping(&self) {
+        if let Ok(mut turn) = self.turn.lock()
+            && let Some(keeping) = &mut *turn
+        {
+            keeping.keeper.end();
+        }
+    }
+}
+
+/// All batches below were made.
+fn made(inner: &Inner) -> u64 {
+    inner.open.front().map_or(inner.next, |open| open.number)
+}

@@ -1,0 +1,60 @@
+//! Shuffled blocks, and the number of a batch -> the groups that these are shuffled in, and the rows that each group is made of.
+//! Pure, as the plan is; other orders have no groups.
+
+use std::ops::Range;
+
+use super::Plan;
+
+/// What shuffled blocks will need.
+#[derive(Debug)]
+pub(in crate::pipeline::index) struct Ahead {
+    pub(in crate::pipeline::index) epoch: u64,
+    pub(in crate::pipeline::index) group: u64,
+    /// First row and the one after the last.
+    pub(in crate::pipeline::index) rows: Vec<(u64, u64)>,
+}
+
+impl Plan {
+    /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
+    /// next one are made of.
+    pub(in crate::pipeline::index) fn ahead(&self, number: u64) -> Option<Ahead> {
+        let position = self.span(number).0;
+        let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
+        let order = self.gather.epoch(epoch);
+        let (group, mut places) = order.group(place)?;
+        let length: u64 = places.iter().map(|(start, end)| end - start).sum();
+        if place + length < self.gather.rows() {
+            places.extend(order.group(place + length).into_iter().flat_map(|(_, places)| places));
+        }
+        Some(Ahead { epoch, group, rows: self.ranges(&places) })
+    }
+
+    fn ranges(&self, places: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        places.iter().map(|(start, end)| (self.rows.row(*start), self.rows.row(end - 1) + 1)).collect()
+    }
+
+    /// With shuffled blocks: the batches that each group of the epoch of batch `number` is in, and the rows that it is made of.
+    pub(in crate::pipeline::index) fn groups(&self, number: u64) -> Vec<(Range<u64>, Vec<(u64, u64)>)> {
+        if self.sampler.is_some() || self.mixed.is_some() {
+            return Vec::new();
+        }
+        let epoch = self.span(number).0 / self.gather.rows();
+        let (order, mut place, mut groups) = (self.gather.epoch(epoch), 0, Vec::new());
+        while let Some((_, places)) = (place < self.gather.rows()).then(|| order.group(place)).flatten() {
+            let length: u64 = places.iter().map(|(start, end)| end - start).sum();
+            let [first, last] = [place, place + length - 1].map(|place| self.stands(epoch, place).0);
+            groups.push((first..last.saturating_add(1), self.ranges(&places)));
+            place += length;
+        }
+        groups
+    }
+
+    /// The batch after the last of the epoch that batch `number` begins in.
+    pub(in crate::pipeline::index) fn epoch_end(&self, number: u64) -> u64 {
+        let epoch = self.span(number).0 / self.selected();
+        match self.per_pass {
+            Some(batches) => (epoch + 1).saturating_mul(batches),
+            None => (epoch + 1).saturating_mul(self.selected()).div_ceil(self.batch),
+        }
+    }
+}

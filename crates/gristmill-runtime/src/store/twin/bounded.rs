@@ -1,0 +1,222 @@
+//! Blocks of a twin that are freed again -> who may free which, and when: never a block that somebody has pinned or brings.
+//! A block leaves the journal before its bytes are punched out, so that a kill in between loses it and never shows a hole.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::marker::PhantomData;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Kind, Result};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::super::blocks::{BLOCK, bytes, missing};
+use super::super::cache::BYTES;
+use super::super::pool::Pool;
+use super::{Claim, Twin, sized};
+
+/// What a twin knows whose blocks are freed again.
+pub(in crate::store) struct Bound {
+    pool: Weak<Pool>,
+    /// How many readers need a block.
+    pins: Vec<AtomicU32>,
+    /// A bit for each block that takes room on the disk, checked or not.
+    taken: Vec<AtomicU64>,
+    /// Blocks that were read by somebody who did not say for how long: they stay.
+    stays: Mutex<BTreeSet<u64>>,
+}
+
+impl Bound {
+    /// Sees to it that the blocks of these ranges stay, unless this thread holds them: nobody knows how long they are read.
+    pub(super) fn stay(&self, twin: &Twin, ranges: &[(u64, u64)]) -> Result<()> {
+        let mut stays = self.stays.lock().unwrap_or_else(PoisonError::into_inner);
+        let more: Vec<u64> = missing(ranges, twin.len, |block| stays.contains(&block)).into_iter().collect();
+        let holds = HOLDS.get() > 0;
+        let is_free = |block: &&u64| !holds || self.pins[**block as usize].load(Ordering::SeqCst) == 0;
+        let more: Vec<u64> = more.iter().filter(is_free).copied().collect();
+        if let Some(pool) = self.pool.upgrade() {
+            pool.stay(more.iter().map(|block| bytes(*block, block + 1, twin.len)).sum(), &twin.path)?;
+        }
+        for block in &more {
+            self.pins[*block as usize].fetch_add(1, Ordering::SeqCst);
+        }
+        stays.extend(more);
+        Ok(())
+    }
+
+    /// Makes room for blocks that are fetched now.
+    pub(super) fn takes(&self, twin: &Twin, blocks: &[u64]) -> Result<()> {
+        let take = |block: &&u64| {
+            let bit = 1 << (**block % 64);
+            self.taken[(**block / 64) as usize].fetch_or(bit, Ordering::SeqCst) & bit == 0
+        };
+        let more = blocks.iter().filter(take).map(|block| bytes(*block, block + 1, twin.len)).sum();
+        self.pool.upgrade().map_or(Ok(()), |pool| pool.make_room(more))
+    }
+
+    fn is_taken(&self, block: u64) -> bool {
+        self.taken[(block / 64) as usize].load(Ordering::SeqCst) >> (block % 64) & 1 == 1
+    }
+}
+
+impl Twin {
+    /// A twin in a folder of the cache.
+    pub(super) fn kept_in(folder: &Path, path: &Path, from: Arc<dyn ReadAt>) -> Result<Self> {
+        let open = |name: &str| {
+            let path = folder.join(name);
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            file.map_err(|e| Error::from(e).in_source(path.display().to_string()))
+        };
+        let journal = open("blocks")?;
+        let mut twin = Twin::made(path, from, open(BYTES)?)?;
+        sized(&journal, twin.len.div_ceil(BLOCK) * 8)?;
+        twin.journal = Some(journal);
+        Ok(twin)
+    }
+
+    /// A twin in the folder of a pool, which frees blocks of it; and how many bytes of it are there.
+    ///
+    /// Errors: as [`Twin::new`](super::Twin::new).
+    pub(in crate::store) fn of_pool(
+        folder: &Path,
+        path: &Path,
+        from: Arc<dyn ReadAt>,
+        pool: Weak<Pool>,
+    ) -> Result<(Self, u64)> {
+        let mut twin = Twin::kept_in(folder, path, from)?;
+        let kept = twin.there()?;
+        let blocks = twin.len.div_ceil(BLOCK);
+        let is_kept = |block: &u64| kept[(block / 64) as usize] >> (block % 64) & 1 == 1;
+        let there: u64 = (0..blocks).filter(is_kept).map(|block| bytes(block, block + 1, twin.len)).sum();
+        // A kill may have left bytes of a block that the journal does not have.
+        if twin.file.metadata()?.blocks() * 512 > there {
+            (0..blocks).filter(|block| !is_kept(block)).try_for_each(|block| twin.punch(block))?;
+        }
+        twin.bound = Some(Bound {
+            pool,
+            pins: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            taken: kept.into_iter().map(AtomicU64::new).collect(),
+            stays: Mutex::default(),
+        });
+        Ok((twin, there))
+    }
+
+    /// The pool that frees its blocks.
+    pub(in crate::store) fn pool(&self) -> Option<Arc<Pool>> {
+        self.bound.as_ref()?.pool.upgrade()
+    }
+
+    /// Whether the cache keeps what is fetched, whole or in part.
+    pub(in crate::store) fn is_kept(&self) -> bool {
+        self._place.is_some() || self.bound.is_some()
+    }
+
+    /// How many blocks it has.
+    pub(in crate::store) fn blocks(&self) -> u64 {
+        self.len.div_ceil(BLOCK)
+    }
+
+    /// Keeps the blocks of these ranges from being freed; none where no block ever is.
+    pub(super) fn pinned(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Pins> {
+        let bound = self.bound.as_ref()?;
+        let blocks: Vec<u64> = missing(ranges, self.len, |_| false).into_iter().collect();
+        for block in &blocks {
+            bound.pins[*block as usize].fetch_add(1, Ordering::SeqCst);
+        }
+        Some(Pins { twin: Arc::clone(self), blocks })
+    }
+
+    /// Frees a block unless somebody has pinned or brings it: the bytes of the disk that this gives back.
+    ///
+    /// Errors, with the path: `Io`, for a disk that cannot give back a part of a file, too.
+    pub(in crate::store) fn free(&self, block: u64) -> Result<u64> {
+        let Some(bound) = self.bound.as_ref().filter(|bound| bound.is_taken(block)) else { return Ok(0) };
+        let mut fetched = self.fetching();
+        if fetched.contains(&block) || bound.pins[block as usize].load(Ordering::SeqCst) > 0 {
+            return Ok(0);
+        }
+        let (word, bit) = (&self.there[(block / 64) as usize], 1 << (block % 64));
+        let was_there = word.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
+        if bound.pins[block as usize].load(Ordering::SeqCst) > 0 {
+            if was_there {
+                word.fetch_or(bit, Ordering::SeqCst);
+            }
+            return Ok(0);
+        }
+        if was_there {
+            self.missing.fetch_add(1, Ordering::AcqRel);
+        }
+        // Whoever wants it waits until it is gone, and then fetches it.
+        fetched.insert(block);
+        drop(fetched);
+        let claim = Claim { twin: self, blocks: vec![block] };
+        self.note(block, 0)?;
+        self.punch(block)?;
+        bound.taken[(block / 64) as usize].fetch_and(!bit, Ordering::SeqCst);
+        drop(claim);
+        Ok(bytes(block, block + 1, self.len))
+    }
+
+    fn punch(&self, block: u64) -> Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&self.file, how, block * BLOCK, BLOCK).map_err(|e| {
+            let detail = format!(
+                "this disk cannot give back a part of a file ({e}); raise cache_limit until the cache holds the pack, or name a \
+                 folder on another disk (cache)"
+            );
+            Error::new(Kind::TooLarge, detail).in_source(self.path.display().to_string())
+        })
+    }
+}
+
+thread_local! {
+    /// What this thread holds now.
+    static HOLDS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Pins of a thread that reads what it has pinned, and ends to do so before it lets go.
+#[derive(Debug)]
+#[must_use]
+pub struct Hold {
+    _pins: Pins,
+    _of_thread: PhantomData<*const ()>,
+}
+
+impl Hold {
+    pub(in crate::store) fn of(pins: Pins) -> Self {
+        HOLDS.set(HOLDS.get() + 1);
+        Hold { _pins: pins, _of_thread: PhantomData }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.set(HOLDS.get() - 1);
+    }
+}
+
+/// Keeps blocks from being freed while it lives.
+#[must_use]
+pub struct Pins {
+    twin: Arc<Twin>,
+    blocks: Vec<u64>,
+}
+
+impl std::fmt::Debug for Pins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pins").field("path", &self.twin.path).field("blocks", &self.blocks.len()).finish()
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let Some(bound) = &self.twin.bound else { return };
+        for block in &self.blocks {
+            bound.pins[*block as usize].fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
