@@ -6,6 +6,12 @@ use super::seed::Key;
 /// Rounds. Ciphers of four have shipped that fail the measures of `tests/shuffle_quality.rs`; eight leave a margin.
 const ROUNDS: usize = 8;
 
+/// Numbers that go through the rounds side by side: none waits for the multiplications of another.
+const LANES: usize = 4;
+
+/// Numbers that walk together.
+const TOGETHER: usize = 256;
+
 /// A permutation of `0..n`, fixed by its key.
 #[derive(Debug, Clone)]
 pub struct Permutation {
@@ -25,16 +31,38 @@ impl Permutation {
     /// Where `i` goes. `i` must be below `n`.
     pub fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
-        self.walk(i, |s, x| s.keys.iter().fold(x, |x, key| s.round(x, *key)))
+        self.walk(i, |s, x| s.rounds(s.keys, [x])[0])
+    }
+
+    /// Replaces numbers by where they go, as [`Permutation::apply`]. All must be below `n`.
+    pub fn apply_all(&self, numbers: &mut [u64]) {
+        for numbers in numbers.chunks_mut(TOGETHER) {
+            // Those that are not in range yet, and where they belong. No branch depends on a number.
+            let mut walking = [0; TOGETHER];
+            let mut places: [u8; TOGETHER] = std::array::from_fn(|i| i as u8);
+            walking[..numbers.len()].copy_from_slice(numbers);
+            let mut left = numbers.len();
+            while left > 0 {
+                let lanes = walking.as_chunks_mut::<LANES>().0;
+                lanes[..left.div_ceil(LANES)].iter_mut().for_each(|lanes| *lanes = self.rounds(self.keys, *lanes));
+                let mut beyond = 0;
+                for i in 0..left {
+                    let (number, place) = (walking[i], places[i]);
+                    numbers[usize::from(place)] = number;
+                    (walking[beyond], places[beyond]) = (number, place);
+                    beyond += usize::from(number >= self.n);
+                }
+                left = beyond;
+            }
+        }
     }
 
     /// What goes to `i`: `invert(apply(i)) == i`.
     pub fn invert(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
-        self.walk(i, |s, x| {
-            let swapped = s.swap(x);
-            s.swap(s.keys.iter().rev().fold(swapped, |x, key| s.round(x, *key)))
-        })
+        let mut keys = self.keys;
+        keys.reverse();
+        self.walk(i, |s, x| s.swap(s.rounds(keys, [s.swap(x)])[0]))
     }
 
     /// Repeats a permutation of the enclosing power of four until the value is in range again.
@@ -46,13 +74,20 @@ impl Permutation {
         x
     }
 
-    fn round(&self, x: u64, key: u64) -> u64 {
+    #[inline]
+    fn rounds<const N: usize>(&self, keys: [u64; ROUNDS], numbers: [u64; N]) -> [u64; N] {
         let mask = (1u64 << self.half) - 1;
-        let (left, right) = (x >> self.half, x & mask);
-        let mut mixed = (right ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        mixed ^= mixed >> 32;
-        mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        right << self.half | (left ^ (mixed >> 29)) & mask
+        let (mut left, mut right) = (numbers.map(|x| x >> self.half), numbers.map(|x| x & mask));
+        for key in keys {
+            let mixed = std::array::from_fn(|i| {
+                let mut mixed = (right[i] ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                mixed ^= mixed >> 32;
+                mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+                (left[i] ^ (mixed >> 29)) & mask
+            });
+            (left, right) = (right, mixed);
+        }
+        std::array::from_fn(|i| left[i] << self.half | right[i])
     }
 
     fn swap(&self, x: u64) -> u64 {
@@ -70,8 +105,11 @@ mod tests {
         for n in (1..200).chain([1023, 1024, 1025, 100_003]) {
             let permutation = Permutation::new(Key::new(n, "test"), n);
             let mut seen = vec![false; n as usize];
+            let mut all: Vec<u64> = (0..n).collect();
+            permutation.apply_all(&mut all);
             for i in 0..n {
                 let j = permutation.apply(i);
+                assert_eq!(all[i as usize], j, "n {n}");
                 assert_eq!(permutation.invert(j), i, "n {n}");
                 assert!(!std::mem::replace(&mut seen[j as usize], true), "n {n}: {j} twice");
             }

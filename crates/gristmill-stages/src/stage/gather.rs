@@ -81,6 +81,15 @@ impl Epoch {
         }
     }
 
+    /// Replaces places by the rows there, as [`Epoch::row`].
+    pub fn rows(&mut self, places: &mut [u64]) {
+        match &mut self.order {
+            Inner::Stored => {}
+            Inner::Shuffled(permutation) => permutation.apply_all(places),
+            Inner::Blocks(blocks) => places.iter_mut().for_each(|place| *place = blocks.row(*place)),
+        }
+    }
+
     /// The place of `row`, which must be below the number of rows: `place(row(place)) == place`.
     pub fn place(&mut self, row: u64) -> u64 {
         match &mut self.order {
@@ -200,7 +209,10 @@ mod tests {
 
     fn epoch(rows: u64, order: Order, epoch: u64) -> Vec<u64> {
         let mut epoch = Gather::new(Key::new(5, "rows"), rows, order).epoch(epoch);
-        (0..rows).map(|place| epoch.row(place)).collect()
+        let mut all: Vec<u64> = (0..rows).collect();
+        epoch.rows(&mut all);
+        assert!((0..rows).all(|place| epoch.row(place) == all[place as usize]));
+        all
     }
 
     #[test]

@@ -12,7 +12,7 @@ use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::table::{Pick, random_bits};
 use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle};
 use gristmill_stages::stage::batch::WhenPartial;
-use gristmill_stages::stage::gather::{Epoch, Gather, Order};
+use gristmill_stages::stage::gather::{Gather, Order};
 
 use super::mixed::Mixed;
 use super::weighted::Sampler;
@@ -240,8 +240,8 @@ impl Plan {
     /// Errors: `Format`, with the file, where rows are drawn by weight and one cannot be weighed.
     pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) -> Result<()> {
         picks.clear();
-        let positions = (from..to).map(|i| self.position(number, i));
         if let Some(sampler) = &self.sampler {
+            let positions = (from..to).map(|i| self.position(number, i));
             return sampler.picks(self.root, positions, picks);
         }
         if let Some(mixed) = &self.mixed {
@@ -251,14 +251,18 @@ impl Plan {
             }
             return Ok(());
         }
-        let mut current: Option<(u64, Epoch, Augmentation)> = None;
-        for position in positions {
+        let (first, mut at) = (self.position(number, 0), from as u64);
+        let mut places = Vec::new();
+        while at < to as u64 {
+            let position = first + at * self.world;
             let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
-            if current.as_ref().is_none_or(|(known, ..)| *known != epoch) {
-                current = Some((epoch, self.gather.epoch(epoch), Augmentation::new(self.root, epoch)));
-            }
-            let Some((_, order, augmentation)) = &mut current else { continue };
-            picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
+            let of_epoch = (self.gather.rows() - place).div_ceil(self.world).min(to as u64 - at);
+            places.clear();
+            places.extend((0..of_epoch).map(|i| place + i * self.world));
+            self.gather.epoch(epoch).rows(&mut places);
+            let augmentation = Augmentation::new(self.root, epoch);
+            picks.extend(places.iter().map(|place| augmentation.pick(self.rows.row(*place), draws)));
+            at += of_epoch;
         }
         Ok(())
     }
