@@ -2,13 +2,16 @@
 //! Once whole it is shared read-write with the consumer and comes back to its pool when the last holder lets go.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::arena::Region;
 
 /// Alignment of every column; JAX aliases nothing below it.
 const ALIGN: usize = 64;
+
+/// Rows of a word of bits.
+const WORD: usize = 64;
 
 /// Columns of `rows` rows in one region.
 #[derive(Debug)]
@@ -17,8 +20,8 @@ pub struct Sheet {
     rows: usize,
     /// Per column: byte offset and bytes per row.
     columns: Vec<(usize, usize)>,
-    /// One flag per row: written once since the sheet was taken from its pool.
-    written: Vec<AtomicBool>,
+    /// One bit per row: written once since the sheet was taken from its pool.
+    written: Vec<AtomicU64>,
 }
 
 impl Sheet {
@@ -26,7 +29,7 @@ impl Sheet {
         let mut columns = Vec::with_capacity(row_bytes.len());
         let len = sheet_bytes(rows, row_bytes, |offset, bytes| columns.push((offset, bytes)))
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
-        let written = std::iter::repeat_with(|| AtomicBool::new(false)).take(rows).collect();
+        let written = std::iter::repeat_with(AtomicU64::default).take(rows.div_ceil(WORD)).collect();
         Ok(Sheet { region: Region::new(len)?, rows, columns, written })
     }
 
@@ -44,13 +47,19 @@ impl Sheet {
     ///
     /// Panics when a row is out of range or was already written.
     pub fn write<R>(&self, first: usize, count: usize, write: impl FnOnce(&mut [&mut [u8]]) -> R) -> R {
-        for row in &self.written[first..first + count] {
-            assert!(!row.swap(true, Ordering::Relaxed), "each row is written once");
+        let end = first.checked_add(count).filter(|end| *end <= self.rows).expect("rows that it has room for");
+        let mut at = first;
+        while at < end {
+            let behind = end.min((at / WORD + 1) * WORD);
+            let rows = (u64::MAX >> (WORD - (behind - at))) << (at % WORD);
+            let before = self.written[at / WORD].fetch_or(rows, Ordering::Relaxed);
+            assert!(before & rows == 0, "each row is written once");
+            at = behind;
         }
         let mut slices: Vec<&mut [u8]> = self
             .columns
             .iter()
-            // SAFETY: the flags just taken make these rows this call's alone; columns do not overlap.
+            // SAFETY: the bits just taken make these rows this call's alone; columns do not overlap.
             .map(|&(offset, bytes)| unsafe { self.region.slice_mut(offset + first * bytes, count * bytes) })
             .collect();
         write(&mut slices)
@@ -92,7 +101,7 @@ impl SheetPool {
     pub fn take(&self) -> std::io::Result<Sheet> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(sheet) = free else { return Sheet::new(self.rows, &self.row_bytes) };
-        sheet.written.iter().for_each(|row| row.store(false, Ordering::Relaxed));
+        sheet.written.iter().for_each(|rows| rows.store(0, Ordering::Relaxed));
         Ok(sheet)
     }
 
