@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,10 +26,8 @@ Bounds: TypeAlias = int | tuple[int | None, int | None] | None
 class Rows(Selection):
     """Some rows of a pack of 2048, in the order in which they are stored. A row is a frame, a run is a game."""
 
-    @functools.cached_property
-    def _made(self) -> dict[str, _gristmill.RowEncoding]:
-        """What makes tensors, for the encoder that was used last: nothing is read twice for it."""
-        return {}
+    #: The encoder that was used last, as it is and in JSON, and what makes its tensors: nothing is read twice for it.
+    _last: tuple[Steps, str, _gristmill.RowEncoding] | None = None
 
     @property
     def num_runs(self) -> int:
@@ -120,14 +117,17 @@ class Rows(Selection):
             FormatError: a row that cannot be encoded; it says which.
         """
         found = places(indices, len(self))
-        config = encoder.to_json()
-        making = self._made.get(config)
-        if making is None:
-            making = self._compiled.encoding(config, [])
-            self._made.clear()
-            self._made[config] = making
-        made = making.encode(found.reshape(-1).view(np.uint8), seed, epoch)
+        made = self._making(encoder).encode(found.reshape(-1).view(np.uint8), seed, epoch)
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
+
+    def _making(self, encoder: Steps) -> _gristmill.RowEncoding:
+        last = self._last
+        if last is not None and last[0] is encoder:
+            return last[2]
+        config = encoder.to_json()
+        making = last[2] if last is not None and last[1] == config else self._compiled.encoding(config, [])
+        self._last = (encoder, config, making)
+        return making
 
     def _repr_html_(self) -> str:
         shown = [self[i] for i in range(min(len(self), 5))]

@@ -394,7 +394,7 @@ def places(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.uint64]:
     if array.dtype.itemsize < 8:
         # Of 64 bits, in which the count has room.
         array = array.astype(np.int64)
-    wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
-    if np.any(wrong):
-        raise IndexError(f"row {array[wrong].flat[0]} of {count}")
-    return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)
+    low, high = int(array.min()), int(array.max())
+    if low < -count or high >= count:
+        raise IndexError(f"row {array[(array >= count) | (array < -count)].flat[0]} of {count}")
+    return np.ascontiguousarray(np.where(array < 0, array + count, array) if low < 0 else array, dtype=np.uint64)
