@@ -257,6 +257,24 @@ def test_pictures_of_another_size_are_not_decoded(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "160 million pixels were not made"
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_picture_that_ends_early_is_named_among_others_like_it(tmp_path: Path) -> None:
+    path = record(tmp_path, "some/jpeg-v0", "hdf5", 1, jpeg=True)
+    file = BytesIO()
+    Image.fromarray(np.random.default_rng(1).integers(0, 256, (32, 40, 3), np.uint8)).save(file, format="JPEG")
+    whole = np.frombuffer(file.getvalue(), np.uint8)
+
+    def cut(f: Any) -> None:
+        pictures = f["episode_0/observations"]
+        del pictures["image"]
+        held = pictures.create_dataset("image", (2,), dtype=h5py.vlen_dtype(np.uint8))
+        held[0], held[1] = whole, whole[:-200]
+
+    damaged(path / "data/main_data.hdf5", cut)
+    with pytest.raises(gm.FormatError, match=r"row 1: image file is truncated"):
+        everything(path)
+
+
 @hdf5_alone
 @pytest.mark.parametrize(
     ("how", "field"),

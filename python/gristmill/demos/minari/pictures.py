@@ -26,6 +26,9 @@ _DEEP = ("I;16", "I")
 #: What PNG begins with, and the byte that says how many bits a value has.
 _PNG, _BITS = b"\x89PNG\r\n\x1a\n", 24
 
+#: What JPEG begins with, and the marker that its values follow.
+_JPEG, _SCAN = b"\xff\xd8", b"\xda"
+
 #: What files of pictures begin with, and their formats as Pillow calls them.
 PICTURES, _FORMATS = (_PNG, b"\xff\xd8\xff"), ("PNG", "JPEG")
 
@@ -78,7 +81,13 @@ def decoded(
     path, episode, field = place
     bits = 8 * pictures.itemsize
     modes = _DEEP if bits == 16 else (_MODES.get(shape[2] if len(shape) == 3 else 1),)
+    # What the last JPEG that Pillow opened says of itself, and its picture: where others say the same, only values are
+    # decoded.
+    alike, last = b"", pillow.new("L", (1, 1))
     for row, file in enumerate(files):
+        if alike and file.startswith(alike) and _decodes(file, last):
+            pictures[row] = np.frombuffer(last.tobytes(), dtype).reshape(shape)
+            continue
         try:
             with pillow.open(io.BytesIO(file), formats=formats) as picture:
                 if (picture.height, picture.width) != shape[:2]:
@@ -88,9 +97,30 @@ def decoded(
                 if picture.mode not in modes:
                     raise ValueError(f"a picture of the mode {picture.mode}; expected {modes[0]}")
                 pictures[row] = np.asarray(picture).reshape(shape)
+                alike, last = _head(file), picture.copy()
         except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise refused(path, str(error), episode=episode, row=row, field=field) from error
     return pictures
+
+
+def _decodes(file: bytes, picture: Any) -> bool:
+    """Decodes a JPEG into a picture of its size and mode; what is wrong with a file, Pillow says when it opens it."""
+    try:
+        picture.frombytes(file, "jpeg", (picture.mode, ""))
+    except ValueError:
+        return False
+    return True
+
+
+def _head(file: bytes) -> bytes:
+    """Everything in a JPEG that comes before its values: size, mode and tables; nothing of another file."""
+    at = 2
+    while file[:2] == _JPEG and file[at : at + 1] == b"\xff":
+        end = at + 2 + int.from_bytes(file[at + 2 : at + 4], "big")
+        if file[at + 1 : at + 2] == _SCAN:
+            return file[:end]
+        at = end
+    return b""
 
 
 def pictures(files: Sequence[bytes], place: tuple[str, int, str], max_bytes: int) -> npt.NDArray[Any]:
