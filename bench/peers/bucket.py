@@ -1,0 +1,255 @@
+"""A bucket beside a disk, and ours beside other loaders: one server, 50 ms a request, 200 MB/s an answer.
+
+    python bench/peers/bucket.py SERVER [--megabytes 2000] [--peers gristmill,Lance] [--out target/peers]
+
+SERVER is the program `gristmill-faultserver`. All read steps of 12 kB, each from its own form, with an empty
+cache: once as fast as they can, once for a consumer whose step takes twice as long as an answer brings a batch. Ours
+reads rows of 48 bytes, too, in both orders, beside the same pack on a disk. Rows a second and waiting are after the
+first second.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import data
+import processes
+from lines import Line
+from loaders.ours import made
+from run import HERE, python_of
+
+import gristmill as gm
+
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "made"))
+
+from buckets import FaultServer
+
+NETWORK = ("--latency-ms", "50", "--megabytes-per-second", "200")
+#: Bytes of a step, and steps of a batch.
+STEP, BATCH = 3 * 64 * 64 + 8, 64
+#: Seconds of the consumer's step.
+PACE = 2 * BATCH * STEP / 200e6
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testtest", "AWS_REGION": "us-east-1"}
+#: Seconds beyond its limit after which a loader that says nothing is ended.
+PATIENCE = 60
+#: Module and environment of each.
+PEERS = {
+    "gristmill": ("ours", ""),
+    "webdataset": ("of_webdataset", "webdataset"),
+    "streaming": ("of_streaming", "streaming"),
+    "LitData": ("of_litdata", "litdata"),
+    "Lance": ("of_lance", "lance"),
+}
+
+
+def places(peer: str, bucket: Path, address: str, cache: Path) -> dict[str, Any]:
+    """What each loader is told of the bucket and of where it may keep what it fetched."""
+    if peer == "webdataset":
+        names = sorted(path.name for path in (bucket / "of_webdataset").glob("*.tar"))
+        return {"urls": [f"{address}/bucket/of_webdataset/{name}" for name in names]}
+    if peer == "streaming":
+        return {"remote": "s3://bucket/of_streaming/raw", "local": str(cache)}
+    if peer == "LitData":
+        options = {"endpoint_url": address, "aws_access_key_id": "test", "aws_secret_access_key": "testtest"}
+        return {"place": "s3://bucket/of_litdata/raw", "storage_options": options, "cache_dir": str(cache)}
+    if peer == "Lance":
+        options = {
+            "aws_endpoint": address,
+            "allow_http": "true",
+            **{name.lower(): value for name, value in KEYS.items()},
+        }
+        return {"place": "s3://bucket/of_lance/table", "storage_options": options}
+    return {"place": "s3://bucket/ours/pack", "cache": str(cache), "form": "place", "threads": 2}
+
+
+def written(peer: str, source: Path, bucket: Path, out: Path) -> None:
+    """A peer's form of the steps, uncompressed, in the bucket."""
+    module, environment = PEERS[peer]
+    folder = bucket / module
+    if (folder / ".made").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    line = Line("steps", peer, "", module, environment)
+    packings = ["zstd"] if peer == "gristmill" else ["raw"]
+    job = {
+        "module": module,
+        "work": "steps",
+        "write": True,
+        "packings": packings,
+        "data": str(source),
+        "folder": str(folder),
+    }
+    subprocess.run([python_of(line, out), HERE / "worker.py", json.dumps(job)], check=True)
+    (folder / ".made").touch()
+
+
+def fed(line: Line, out: Path, server: FaultServer, job: dict[str, Any]) -> dict[str, Any]:
+    """One loader from the bucket: its figures, and what the server counted."""
+    shutil.rmtree(job["folder"], ignore_errors=True)
+    Path(job["folder"]).mkdir(parents=True)
+    environment = {**os.environ, **KEYS, "S3_ENDPOINT_URL": server.address, "AWS_ENDPOINT_URL": server.address}
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore", "AWS_ALLOW_HTTP": "true"}
+    job = {"module": line.module, "work": line.work, "options": line.options, "check": False, "step": 0, **job}
+    server.counts(reset=True)
+    process = subprocess.Popen(
+        [python_of(line, out), HERE / "fetching.py", json.dumps(job)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        told, failed = process.communicate(timeout=job["seconds"] + PATIENCE)
+    except subprocess.TimeoutExpired:
+        family = processes.tree(process.pid)
+        for pid in family:
+            os.kill(pid, signal.SIGKILL)
+        told, failed = "", f"no batch came, nor an error, in {job['seconds'] + PATIENCE:g} s"
+        process.communicate()
+    counts = server.counts()
+    shutil.rmtree(job["folder"], ignore_errors=True)
+    said = told.strip().splitlines()
+    if not said:
+        lines = failed.strip().splitlines() or ["it ended without a word"]
+        return {"error": next((text for text in reversed(lines) if "Error" in text), lines[-1])[:160]}
+    return {**json.loads(said[-1]), "bytes": counts.get("bytes", 0), "requests": counts.get("get", 0)}
+
+
+def beside_peers(
+    out: Path, servers: tuple[FaultServer, FaultServer], bucket: Path, size: int, peers: list[str], limit: float
+) -> list[dict[str, Any]]:
+    """Steps of all peers, as fast as they can, and for a consumer with a step."""
+    count = size // STEP
+    source = data.ready(out / "data", "steps", {"steps": count})
+    found = []
+    for peer in peers:
+        module, environment = PEERS[peer]
+        line = Line("steps", peer, "", module, environment)
+        if not python_of(line, out).exists():
+            found.append({"peer": peer, "error": "not installed"})
+            continue
+        written(peer, source, bucket, out)
+        of = servers[peer == "webdataset"]
+        for step in (0, PACE):
+            cache = out / "buckets" / "cache"
+            job = {"batch": BATCH, "rows": count, "seconds": limit, "step": step, "folder": str(cache)}
+            options = places(peer, bucket, of.address, cache)
+            figures = fed(Line("steps", peer, "", module, environment, options), out, of, job)
+            found.append({"peer": peer, "step": step, **figures})
+            sys.stderr.write(f"{found[-1]}\n")
+    return found
+
+
+def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list[dict[str, Any]]:
+    """A pass over rows of 48 bytes: on the disk, from the bucket, and for a consumer with half of the disk's rate."""
+    count, folder, found = size // 96 * 2, bucket / "rows", []
+    if not folder.exists():
+        # Of two halves, since merging gives a pack what opening it in a bucket needs.
+        halves = [out / "buckets" / name for name in ("one", "other")]
+        for half in halves:
+            shutil.rmtree(half, ignore_errors=True)
+            made(half, count // 2)
+        gm.merge(halves, folder)
+        for half in halves:
+            shutil.rmtree(half)
+    for shuffle in ("blocks", "whole"):
+        step = 0.0
+        for place, options in (
+            ("disk", {"place": str(folder)}),
+            ("bucket", {"place": "s3://bucket/rows"}),
+            ("bucket, a consumer at half the rate of the disk", {"place": "s3://bucket/rows"}),
+        ):
+            cache = out / "buckets" / "cache"
+            options |= {"form": "place", "threads": 2, "shuffle": shuffle, "cache": str(cache)}
+            job = {"batch": 1024, "rows": count - 1024, "seconds": 600, "check": True, "folder": str(cache)}
+            job["step"] = step if "consumer" in place else 0.0
+            figures = fed(Line("rows", "gristmill", "", "ours", "", options), out, server, job)
+            found.append({"order": shuffle, "place": place, "pack": size, "rows_of_pack": count, **figures})
+            sys.stderr.write(f"{found[-1]}\n")
+            if place == "disk" and figures.get("rows_per_second"):
+                step = 2 * 1024 / figures["rows_per_second"]
+    return found
+
+
+def cells(line: dict[str, Any], first: list[str]) -> list[str]:
+    """A line of either table; `first` is who and how fast."""
+    if "error" in line:
+        return [*first[:1], line["error"]]
+    return [*first, str(line["requests"]), f"{100 * line['waited']:.2f} %", f"{line['first_batch_s']:.2f} s"]
+
+
+def text(result: dict[str, Any]) -> str:
+    """Both tables."""
+    rows = [["rows, gristmill", "rows/s", "of the disk", "fetched/pack", "batches", "requests", "waits", "first batch"]]
+    disk: dict[str, Any] = {}
+    for line in result["rows"]:
+        disk = line if line["place"] == "disk" else disk
+        first = [f"{line['order']}, {line['place']}"]
+        if "error" not in line:
+            share = line["rows_per_second"] / (disk.get("rows_per_second") or 1)
+            first += [f"{line['rows_per_second'] / 1e6:.2f} M", f"{share:.3f}", f"{line['bytes'] / line['pack']:.3f}"]
+            first.append("the same" if line["checksum"] == disk.get("checksum") else "OTHERS")
+        rows.append(cells(line, first))
+    steps = [["steps", "steps/s", "bytes/step", "steps fed", "requests", "waits", "first batch"]]
+    for line in result["steps"]:
+        first = [f"{line['peer']}, {'a consumer with a step' if line.get('step') else 'as fast as it can'}"]
+        if "error" not in line:
+            size = line["bytes"] / max(1, line["rows"])
+            first += [f"{line['rows_per_second']:.0f}", f"{size:.0f}", str(line["rows"])]
+        steps.append(cells(line, first))
+    network = "50 ms a request, 200 MB/s an answer"
+    found = [
+        f"{result['date']}, load {result['load']:.1f}; {result['megabytes']} MB of rows, "
+        f"{result['steps_megabytes']} MB of steps; {network}"
+    ]
+    for grid in (rows, steps):
+        widths = [max(len(row[i]) for row in grid if i < len(row)) for i in range(len(grid[0]))]
+        found += ["", *("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=False)).rstrip() for row in grid)]
+    return "\n".join(found) + "\n"
+
+
+def main() -> None:
+    """Serves, runs, writes and prints."""
+    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    said.add_argument("server", type=Path, help="the program gristmill-faultserver")
+    said.add_argument("--works", default="rows,steps", help="which of %(default)s; only gristmill reads the rows")
+    said.add_argument("--megabytes", type=int, default=2000, help="size of the packs")
+    said.add_argument("--steps-megabytes", type=int, help="size of the steps as they are; as much by default")
+    said.add_argument("--peers", default=",".join(PEERS), help="which of %(default)s")
+    said.add_argument("--limit", type=float, default=60, help="seconds of a run over steps")
+    said.add_argument("--out", type=Path, default=Path("target/peers"), help="environments, data and results")
+    options = said.parse_args()
+    out, size, peers = options.out.resolve(), options.megabytes * 1_000_000, options.peers.split(",")
+    works = options.works.split(",")
+    steps = (options.steps_megabytes or options.megabytes) * 1_000_000
+    served = out / "buckets" / f"served-{options.megabytes}"
+    bucket = served / "bucket"
+    bucket.mkdir(parents=True, exist_ok=True)
+    with (
+        FaultServer(options.server, served, *NETWORK) as signed,
+        FaultServer(options.server, served, "--anonymous", *NETWORK) as anonymous,
+    ):
+        result = {
+            "date": time.strftime("%Y-%m-%d"),
+            "load": os.getloadavg()[0],
+            "megabytes": options.megabytes,
+            "steps_megabytes": steps // 1_000_000,
+            "rows": beside_disk(out, signed, bucket, size) if "rows" in works else [],
+            "steps": beside_peers(out, (signed, anonymous), bucket, steps, peers, options.limit)
+            if "steps" in works
+            else [],
+        }
+    (out / "bucket.json").write_text(json.dumps(result, indent=1) + "\n")
+    (out / "bucket.txt").write_text(text(result))
+    sys.stdout.write(text(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""LitData: chunks of 64 MB, as `optimize` writes them."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import litdata
+from litdata.streaming import Cache
+
+from loaders.records import joined, stored
+
+
+def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
+    """Chunks as they are and with zstd."""
+    for name in packings:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        cache = Cache(str(folder / name), chunk_bytes=64 << 20, compression=None if name == "raw" else name)
+        for i, row in enumerate(stored(data)):
+            cache[i] = row.tobytes()
+        cache.done()
+        cache.merge()
+
+
+def batches(
+    work: str, data: Path, folder: Path, batch: int, packing: str = "raw", workers: int = 0, **options: Any
+) -> Iterator[Any]:
+    """Batches of a loader that shuffles; passes follow each other."""
+    place = options.pop("place", str(folder / packing))
+    rows = litdata.StreamingDataset(place, shuffle=True, drop_last=True, **options)
+
+    def collate(found: list[Any]) -> Any:
+        return joined(work, found)
+
+    loader = litdata.StreamingDataLoader(rows, batch_size=batch, num_workers=workers, collate_fn=collate)
+    while True:
+        yield from loader
