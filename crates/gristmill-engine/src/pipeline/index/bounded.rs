@@ -39,13 +39,14 @@ pub(super) fn next_step(
 
 /// What each group of blocks needs of the pass that a batch is in.
 fn groups(plan: &Plan, table: &dyn FrameTable, numbers: &Numbers, batch: u64) -> Result<Vec<Group>> {
-    let of = |(batches, rows): (Range<u64>, Vec<(u64, u64)>)| {
-        let rows: Vec<Range<u64>> = rows.into_iter().map(|(start, end)| start..end).collect();
+    let mut found = Vec::new();
+    for group in plan.groups(batch) {
+        let rows: Vec<Range<u64>> = group.rows.into_iter().map(|(start, end)| start..end).collect();
         let mut needed = Needed::default();
         add(table, numbers, &rows, &mut needed)?;
-        Ok((batches, needed))
-    };
-    plan.groups(batch).into_iter().map(of).collect()
+        found.push((group.batches, needed));
+    }
+    Ok(found)
 }
 
 /// Adds the blocks that rows of a table are read from.

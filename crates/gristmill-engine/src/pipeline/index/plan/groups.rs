@@ -14,6 +14,14 @@ pub(in crate::pipeline::index) struct Ahead {
     pub(in crate::pipeline::index) rows: Vec<(u64, u64)>,
 }
 
+/// One group of shuffled blocks.
+#[derive(Debug)]
+pub(in crate::pipeline::index) struct Group {
+    pub(in crate::pipeline::index) batches: Range<u64>,
+    /// First row and the one after the last, of each block.
+    pub(in crate::pipeline::index) rows: Vec<(u64, u64)>,
+}
+
 impl Plan {
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
     /// next one are made of.
@@ -33,8 +41,8 @@ impl Plan {
         places.iter().map(|(start, end)| (self.rows.row(*start), self.rows.row(end - 1) + 1)).collect()
     }
 
-    /// With shuffled blocks: the batches that each group of the epoch of batch `number` is in, and the rows that it is made of.
-    pub(in crate::pipeline::index) fn groups(&self, number: u64) -> Vec<(Range<u64>, Vec<(u64, u64)>)> {
+    /// With shuffled blocks: the groups of the epoch that batch `number` begins in.
+    pub(in crate::pipeline::index) fn groups(&self, number: u64) -> Vec<Group> {
         if self.sampler.is_some() || self.mixed.is_some() {
             return Vec::new();
         }
@@ -43,7 +51,7 @@ impl Plan {
         while let Some((_, places)) = (place < self.gather.rows()).then(|| order.group(place)).flatten() {
             let length: u64 = places.iter().map(|(start, end)| end - start).sum();
             let [first, last] = [place, place + length - 1].map(|place| self.stands(epoch, place).0);
-            groups.push((first..last.saturating_add(1), self.ranges(&places)));
+            groups.push(Group { batches: first..last.saturating_add(1), rows: self.ranges(&places) });
             place += length;
         }
         groups
