@@ -2,12 +2,13 @@
 //! At most a window of them is under way or waits, so that memory is bounded by the size of a result.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
+use crate::runtime::sync::atomic::{AtomicBool, Ordering};
+use crate::runtime::sync::{Condvar, Mutex, MutexGuard};
 use crate::sql::ended;
 
 /// How long the reader sleeps before it looks whether it should stop.

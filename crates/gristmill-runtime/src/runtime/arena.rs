@@ -3,9 +3,9 @@
 //! With `sheet.rs` and `pages.rs`, the only file of the machinery that may use `unsafe`.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use memmap2::{Advice, MmapMut};
+
+use super::sync::atomic::{AtomicU8, Ordering};
 
 /// Zeroed memory on huge pages where the system has them, aligned to a page.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 //! Producers never wait here (they ask for room first); only the consumer does. Counts puts, gets and drops.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::metrics::Load;
+use super::sync::{Condvar, Mutex, MutexGuard};
 
 /// What a full queue does with a new item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,30 +112,24 @@ impl<T> Handoff<T> {
 
     /// Takes the next item, waiting up to `wait` (for ever when `None`, not at all when zero).
     pub fn take(&self, wait: Option<Duration>) -> Taken<T> {
-        let state = self.lock();
-        if state.closed || !state.items.is_empty() || wait == Some(Duration::ZERO) {
-            return self.take_from(state, Some(Duration::ZERO));
+        let mut state = self.lock();
+        if state.items.is_empty() && !state.closed && wait != Some(Duration::ZERO) {
+            state = self.waited.lasting(|| self.wait(state, wait));
         }
-        self.waited.lasting(|| self.take_from(state, wait))
+        if let Some(item) = state.items.pop_front() {
+            state.counts.got += 1;
+            return Taken::Item(item);
+        }
+        if state.closed { Taken::Closed } else { Taken::Nothing }
     }
 
-    fn take_from(&self, mut state: MutexGuard<'_, State<T>>, wait: Option<Duration>) -> Taken<T> {
-        let mut timed_out = false;
-        loop {
-            if let Some(item) = state.items.pop_front() {
-                state.counts.got += 1;
-                return Taken::Item(item);
-            }
-            if state.closed {
-                return Taken::Closed;
-            }
-            match wait {
-                _ if timed_out => return Taken::Nothing,
-                None => state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(wait) => {
-                    let waited = self.arrived.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
-                    (state, timed_out) = (waited.0, waited.1.timed_out());
-                }
+    /// Waits once, however often another consumer is quicker.
+    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>, wait: Option<Duration>) -> MutexGuard<'a, State<T>> {
+        let waits = |state: &mut State<T>| state.items.is_empty() && !state.closed;
+        match wait {
+            None => self.arrived.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner),
+            Some(wait) => {
+                self.arrived.wait_timeout_while(state, wait, waits).unwrap_or_else(PoisonError::into_inner).0
             }
         }
     }

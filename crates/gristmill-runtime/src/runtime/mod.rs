@@ -25,4 +25,5 @@ pub mod sheet;
 pub mod slots;
 pub mod spread;
 pub mod sum;
+pub(crate) mod sync;
 mod tail;

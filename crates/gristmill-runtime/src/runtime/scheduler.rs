@@ -3,11 +3,12 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cores::Spent;
+use super::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use super::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// Which threads a task belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +208,7 @@ impl Scheduler {
         let own = name.to_owned();
         roll.running.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
         let entry = Leave { roll: Arc::clone(&roll), name: own };
-        std::thread::Builder::new().name(format!("gm-{name}")).spawn(move || {
+        thread::Builder::new().name(format!("gm-{name}")).spawn(move || {
             let _entry = entry;
             body();
         })?;
@@ -224,7 +225,7 @@ impl Scheduler {
         }
         self.spawn(name, move || {
             while let Some(pause) = rounds() {
-                std::thread::sleep(pause);
+                thread::sleep(pause);
             }
         })
     }
@@ -239,9 +240,13 @@ impl Scheduler {
             let (tasks, signal, stop) = (Arc::clone(tasks), self.signal(), self.stop_flag());
             let name = format!("{}-{i}", if lane == Lane::Read { "read" } else { "work" });
             self.spawn(&name, move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let watched = signal.lane(lane);
+                let watched = signal.lane(lane);
+                loop {
+                    // Before the look at the flag and at tasks: what comes after either ends the sleep.
                     let seen = *watched.lock();
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
                     let turn = (0..tasks.len()).map(|k| &tasks[(i + k) % tasks.len()]);
                     if !turn.fold(false, |ran, group| ran | guarded(&**group, lane)) {
                         watched.sleep(seen, NAP);

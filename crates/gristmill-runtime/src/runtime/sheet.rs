@@ -2,10 +2,11 @@
 //! Once whole it is shared read-write with the consumer and comes back to its pool when the last holder lets go.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::arena::Region;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicU64, Ordering};
 
 /// Alignment of every column; JAX aliases nothing below it.
 const ALIGN: usize = 64;

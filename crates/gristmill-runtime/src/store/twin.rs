@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use gristmill_format::source::{ReadAt, Span};
 use gristmill_format::{Error, Kind, Result};
@@ -16,6 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::{BLOCK, missing, requests};
 use super::cache::{self, BYTES, Place};
+use crate::runtime::sync::atomic::{AtomicU64, Ordering};
+use crate::runtime::sync::{Condvar, Mutex, MutexGuard};
 
 mod bounded;
 
