@@ -13,6 +13,7 @@ GAMES ?=
 TORCH_INDEX ?=
 SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
+FUZZ_KEEP ?= 0
 SIM_RUNS ?= 1000000
 RUNS ?=
 SEED ?=
@@ -23,9 +24,9 @@ BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 AS_TESTED := --features gristmill-python/as-tested
-FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
+FUZZ_TARGETS ?=
 
-.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-peers flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -47,7 +48,10 @@ help:
 	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
 	@echo "make sim-planted        the faults in crates/gristmill-sim/planted, one after the other: which does the simulation find?"
 	@echo "make soak               100 000 positions against other libraries, 1200 kills (on disks and buckets), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
-	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
+	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), or FUZZ_TARGETS=\"tar npy\" (a C++ compiler)"
+	@echo "make models             hand-off, scheduler, sheets, twins in the orders of threads that shuttle tries"
+	@echo "make models-planted     the faults of locks in models/planted, one after the other: each must be found"
+	@echo "make memory             tests of the unsafe places in valgrind"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make site               these pages and references as a site, into target/site"
 	@echo "make clean              remove what was built, .venv and demo-data included"
@@ -201,15 +205,22 @@ soak: package tables
 	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=350 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
+	$(MAKE) models memory fuzz
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:
-	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || { \
-	  echo "fuzz: needs a nightly compiler and cargo-fuzz:"; \
-	  echo "  rustup toolchain install nightly && cargo install cargo-fuzz"; \
-	  echo "(the corpora are replayed on stable Rust by make test)"; exit 1; }
-	for target in $(FUZZ_TARGETS); do \
-	  ASAN_OPTIONS=detect_odr_violation=0 $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); done
+	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" FUZZ_KEEP="$(FUZZ_KEEP)" bash scripts/fuzz.sh $(FUZZ_TARGETS)
+
+# Locks in every order of threads that shuttle tries; models-planted plants faults of locks, which the models must find.
+models:
+	$(CARGO) test --locked --quiet --manifest-path models/Cargo.toml
+
+models-planted:
+	@CARGO="$(CARGO)" bash scripts/models_planted.sh
+
+# The files that may use `unsafe`, by their tests in valgrind.
+memory:
+	@CARGO="$(CARGO)" bash scripts/memory.sh
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps

@@ -1,8 +1,9 @@
 """make soak: a run of games on a machine where things go wrong, for as long as it is asked to.
 
-Games arrive; the folder of games is a mount that vanishes and comes back; the disk of the run (states, journals, ledgers) fills up
-and is freed; consumers are slow; processes are killed and come back as one, two or four ranks. Beside them one loader runs through
-all of it. Each row that comes again must be what it was, and memory and descriptors of the long loader must stay flat.
+Games arrive; the folder of games is a mount that vanishes and comes back; the disk of the run (states, journals,
+ledgers) fills up and is freed; consumers are slow; processes are killed and come back as one, two or four ranks. Beside
+them one loader runs through all of it. Each row that comes again must be what it was, and memory and descriptors of the
+long loader must stay flat.
 
     python scripts/soak_world.py PROGRAM SECONDS [SEED]
 
@@ -53,7 +54,7 @@ def rows(batch: Any) -> list[str]:
 
 
 def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> None:
-    """One rank of a run: notes what each batch was, saves every few batches, and is slow. It takes a step when the others took theirs."""
+    """One rank of a run: notes what each batch was, saves every few, is slow, and waits for the others."""
     config = gm.presets.lc0(seen, journal=disk / "journal", **STREAM)
     loader = gm.resume(disk / "state", config, rank=rank, world_size=world_size, ledger=disk / "ledger")
     # A run with a ledger that is killed before it saved a state could not be begun again.
@@ -143,7 +144,7 @@ class World:
         (self.disk / "filler").unlink(missing_ok=True)
 
     def generation(self, seconds: float) -> None:
-        """Ranks that run for a while beside a fault, and end as they do: killed, interrupted, or by an error that they say."""
+        """Ranks that run for a while beside a fault, and end: killed, interrupted, or by an error that they say."""
         world_size = self.chance.choice([1, 2, 4])
         notes = [self.folder / f"notes.{rank}" for rank in range(world_size)]
         for note in notes:

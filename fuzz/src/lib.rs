@@ -25,6 +25,8 @@ mod records_of;
 mod rescorer;
 #[path = "syzygy.rs"]
 mod syzygies;
+#[path = "tally.rs"]
+mod tallies;
 
 use gristmill_format::Kind;
 use gristmill_format::chess::check::{self, Breach, Rule, Rules};
@@ -51,6 +53,7 @@ pub use pickles::pickle;
 pub use records_of::records;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};
+pub use tallies::tally;
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 

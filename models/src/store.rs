@@ -1,8 +1,9 @@
 //! The twin of a file that is elsewhere, in memory: no version, and so no cache.
 
+#[allow(dead_code, reason = "what the cache has is no part of the models")]
 #[path = "../../crates/gristmill-runtime/src/store/blocks.rs"]
 mod blocks;
-#[allow(dead_code, reason = "what the cache has is no part of the models")]
+#[allow(dead_code, reason = "as above")]
 #[path = "../../crates/gristmill-runtime/src/store/twin.rs"]
 mod twin;
 
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
 
-pub use blocks::BLOCK;
+/// Bytes of a block.
+pub const BLOCK: u64 = blocks::BLOCK;
 
 /// A twin, as threads of this process use it.
 #[derive(Debug)]

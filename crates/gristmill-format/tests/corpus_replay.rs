@@ -63,6 +63,11 @@ fn records() {
 }
 
 #[test]
+fn tally() {
+    replay("tally", fuzz_bodies::tally);
+}
+
+#[test]
 fn pgn() {
     replay("pgn", fuzz_bodies::pgn);
 }

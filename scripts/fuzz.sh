@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Fuzz targets with coverage and the address sanitizer, for FUZZ_SECONDS each: names as arguments, or all. Prints a line for each: edges
+# reached, inputs tried, inputs that reached something new. Inputs that break a promise are kept in fuzz/artifacts, and fail this.
+# FUZZ_KEEP=N adds to the corpus of each target the N smallest of those inputs that reach most of what is new.
+# The compiler of the workspace does, by RUSTC_BOOTSTRAP: it has the sanitizer's library. libFuzzer needs a C++ compiler.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+CARGO=${CARGO:-cargo}
+seconds=${FUZZ_SECONDS:-60} keep=${FUZZ_KEEP:-0}
+host=$(rustc -vV | sed -n 's/^host: //p')
+(($#)) || set -- $(cd fuzz/fuzz_targets && printf '%s\n' ./*.rs | sed 's|./||; s|\.rs$||')
+features=(--no-default-features)
+[[ " $* " == *" config "* || " $* " == *" ledger "* ]] && features=()
+bins=()
+for target in "$@"; do bins+=(--bin "$target"); done
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+  -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address --cfg=fuzzing" \
+  "$CARGO" build --locked --quiet --release --manifest-path fuzz/Cargo.toml --target "$host" "${features[@]}" "${bins[@]}"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p fuzz/artifacts
+# libdeflate defines one table twice under one name, which the sanitizer takes for a fault.
+export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+broken=()
+for target in "$@"; do
+  program=fuzz/target/$host/release/$target found=$folder/$target said=$folder/said
+  mkdir "$found"
+  "$program" "$found" "fuzz/corpus/$target" -max_total_time="$seconds" -print_final_stats=1 -timeout=20 -rss_limit_mb=3000 \
+    -artifact_prefix="fuzz/artifacts/$target-" >"$said" 2>&1 || broken+=("$target")
+  edges=$(grep -oE ' cov: [0-9]+' "$said" | tail -1 | tr -dc 0-9)
+  tried=$(grep -oE 'number_of_executed_units: [0-9]+' "$said" | tr -dc 0-9)
+  echo "$target: ${edges:-?} edges, ${tried:-?} inputs, $(find "$found" -type f | wc -l) new"
+  [[ " ${broken[*]:-} " != *" $target "* ]] || tail -40 "$said"
+  if ((keep)); then
+    mkdir "$found.least"
+    "$program" -set_cover_merge=1 "$found.least" "fuzz/corpus/$target" "$found" >"$said" 2>&1
+    find "$found.least" -type f -size -2 -printf '%s %p\n' | sort -n | head -n "$keep" | cut -d' ' -f2- |
+      while read -r input; do cp -n "$input" "fuzz/corpus/$target/"; done
+  fi
+done
+((${#broken[@]} == 0)) || { echo "fuzz: promises broken: ${broken[*]}; inputs in fuzz/artifacts" >&2; exit 1; }
