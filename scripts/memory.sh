@@ -14,8 +14,6 @@ checked() {
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
   (cd "crates/$package" && valgrind -q --error-exitcode=99 --leak-check=no "$program" --test-threads 1 --quiet "$@")
 }
-checked gristmill-runtime --lib runtime::arena runtime::sheet runtime::pages store::held
-checked gristmill-runtime --lib tablebase::tests
+checked gristmill-runtime --lib runtime::arena runtime::sheet runtime::pages store::held tablebase::tests
 checked gristmill-format --lib encode::simd
 checked gristmill-format "--test formats" container_gzip corpus_replay::gzip_chunk
-checked gristmill-engine "--test index" marking

@@ -1,5 +1,7 @@
 """Pickles as plain values: against Python's own reader for what is harmless, refused for what is not."""
 
+import builtins
+import codecs
 import collections
 import gzip
 import hashlib
@@ -7,12 +9,13 @@ import io
 import json
 import os
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gristmill as gm
@@ -91,6 +94,36 @@ def test_any_bytes_are_a_value_or_an_error_of_ours(data: bytes) -> None:
         safe_pickle.loads(data)
     except gm.GristmillError:
         return
+
+
+class Plain(pickle.Unpickler):
+    """Python's own reader, of plain values only."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("_codecs", "encode"):
+            return codecs.encode
+        if module in ("builtins", "__builtin__") and name in ("set", "frozenset", "bytearray", "bytes", "complex"):
+            return getattr(builtins, name)
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+@settings(max_examples=int(os.environ.get("GRISTMILL_INPUTS", "100")), deadline=None)
+@given(plain, st.integers(0, 5), st.randoms(use_true_random=False))
+def test_damaged_pickles_are_refused_or_what_python_reads(value: Any, protocol: int, chance: random.Random) -> None:
+    """What Python reads and we refuse (bytes that follow, values that are left) is no matter."""
+    data = bytearray(pickle.dumps(value, protocol))
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(data))
+        length = chance.randrange(1, 4)
+        piece = chance.choice([bytes([chance.randrange(256)]), bytes(data[at : at + length]), b""])
+        to = chance.randrange(len(data))
+        data[to : to + chance.randrange(3)] = piece
+        data += b"." * (not data)
+    try:
+        ours = safe_pickle.loads(bytes(data))
+    except gm.GristmillError:
+        return
+    assert same(ours, Plain(io.BytesIO(bytes(data))).load()), bytes(data)
 
 
 def test_shared_and_recursive_values_stay_so() -> None:

@@ -16,7 +16,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, Runner, thread};
 
 /// Orders that each of three ways of choosing tries: at random, with few changes of threads, and one after another.
-const ORDERS: usize = 1000;
+const ORDERS: usize = 600;
 
 fn holds(model: impl Fn() + Send + Sync + 'static) {
     let model = Arc::new(model);

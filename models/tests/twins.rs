@@ -9,7 +9,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, Runner, thread};
 
-const ORDERS: usize = 400;
+const ORDERS: usize = 300;
 
 fn holds(model: impl Fn() + Send + Sync + Copy + 'static) {
     let mut config = Config::new();
