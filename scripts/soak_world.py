@@ -57,19 +57,24 @@ def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> Non
     """One rank of a run: notes what each batch was, saves every few, is slow, and waits for the others."""
     config = gm.presets.lc0(seen, journal=disk / "journal", **STREAM)
     loader = gm.resume(disk / "state", config, rank=rank, world_size=world_size, ledger=disk / "ledger")
-    # A run with a ledger that is killed before it saved a state could not be begun again.
-    loader.save(disk / "state")
     pace = random.Random(rank)
     taken = np.memmap(notes.with_name("taken"), np.int64, "r+")
+
+    def together(number: int) -> None:
+        taken[rank] = number
+        while taken[:world_size].min() < number:
+            time.sleep(0.002)
+
+    # A run with a ledger that is killed before its first state could not begin again. All have looked for one by now.
+    together(-1)
+    loader.save(disk / "state")
     with notes.open("a") as file:
         for batch in loader:
             note = {"batch": batch.number, "rank": rank, "world_size": world_size, "rows": rows(batch)}
             file.write(json.dumps(note) + "\n")
             file.flush()
             time.sleep(pace.choice([0, 0, 0.01, 0.3]))
-            taken[rank] = batch.number
-            while taken[:world_size].min() < batch.number:
-                time.sleep(0.002)
+            together(batch.number)
             if (batch.number + 1) % STEP == 0:
                 loader.save(disk / "state")
 
@@ -149,7 +154,7 @@ class World:
         notes = [self.folder / f"notes.{rank}" for rank in range(world_size)]
         for note in notes:
             note.unlink(missing_ok=True)
-        np.full(4, -1, np.int64).tofile(self.folder / "taken")
+        np.full(4, -2, np.int64).tofile(self.folder / "taken")
         said = self.folder / "said"
         said.unlink(missing_ok=True)
         words = [("rank", self.seen, self.disk, note, i, world_size) for i, note in enumerate(notes)]
