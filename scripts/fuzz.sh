@@ -16,7 +16,7 @@ for target in "$@"; do bins+=(--bin "$target"); done
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
   -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address --cfg=fuzzing" \
-  "$CARGO" build --release --manifest-path fuzz/Cargo.toml --target "$host" "${features[@]}" "${bins[@]}"
+  "$CARGO" build --locked --quiet --release --manifest-path fuzz/Cargo.toml --target "$host" "${features[@]}" "${bins[@]}"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p fuzz/artifacts
