@@ -111,6 +111,7 @@ class World:
         for made in (self.games, self.seen, self.disk):
             made.mkdir()
         self.known: dict[tuple[int, int], str] = {}
+        self.ranks: list[subprocess.Popen[bytes]] = []
         self.counts = {"generations": 0, "again": 0, "mounts": 0, "full": 0, "killed": 0, "refused": 0}
         # A device of its own, so that the place of a mount that is gone can be told from an empty folder.
         self.mount("-t", "tmpfs", "-o", "size=512m", "none", self.games)
@@ -158,7 +159,7 @@ class World:
         said = self.folder / "said"
         said.unlink(missing_ok=True)
         words = [("rank", self.seen, self.disk, note, i, world_size) for i, note in enumerate(notes)]
-        ranks = [started(*word, said=said) for word in words]
+        ranks = self.ranks = [started(*word, said=said) for word in words]
         self.counts["generations"] += 1
         fault = self.chance.choice(["none", "mount", "full"])
         # What starts without its mount is refused by name: here it vanishes under ranks that run.
@@ -226,8 +227,9 @@ class World:
                 self.forget()
                 assert long.poll() is None, (self.folder / "long").read_text()[-2000:]
         finally:
-            long.kill()
-            long.wait()
+            for process in (long, *self.ranks):
+                process.kill()
+                process.wait()
         noted = [json.loads(line) for line in sizes.read_text().splitlines() if line.endswith("}")]
         early, late = noted[len(noted) // 4], noted[-1]
         grown = {name: late[name] - early[name] for name in ("resident", "open")}

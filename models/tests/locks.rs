@@ -270,7 +270,8 @@ fn a_pool_keeps_no_more_sheets_than_it_may() {
         });
         holders.into_iter().for_each(|holder| holder.join().unwrap());
         // What was kept still has its bytes; what is new is zero.
-        let kept = [(); 2].map(|()| pool.share(pool.take().unwrap())).iter().filter(|new| new.column(0, 1) == [7]).count();
+        let kept =
+            [(); 2].map(|()| pool.share(pool.take().unwrap())).iter().filter(|new| new.column(0, 1) == [7]).count();
         assert!(kept <= 1, "{kept} sheets were kept");
     });
 }

@@ -128,9 +128,7 @@ impl<T> Handoff<T> {
         let waits = |state: &mut State<T>| state.items.is_empty() && !state.closed;
         match wait {
             None => self.arrived.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner),
-            Some(wait) => {
-                self.arrived.wait_timeout_while(state, wait, waits).unwrap_or_else(PoisonError::into_inner).0
-            }
+            Some(wait) => self.arrived.wait_timeout_while(state, wait, waits).unwrap_or_else(PoisonError::into_inner).0,
         }
     }
 
