@@ -205,7 +205,7 @@ soak: package tables
 	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=350 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
-	$(MAKE) models memory fuzz
+	$(MAKE) models memory
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:
