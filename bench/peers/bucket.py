@@ -50,7 +50,7 @@ PEERS = {
 
 
 def places(peer: str, bucket: Path, address: str, cache: Path) -> dict[str, Any]:
-    """What each loader is told of the bucket and of where it may keep what it fetched."""
+    """The options by which each loader finds the bucket, and the folder where it may keep what it fetches."""
     if peer == "webdataset":
         names = sorted(path.name for path in (bucket / "of_webdataset").glob("*.tar"))
         return {"urls": [f"{address}/bucket/of_webdataset/{name}" for name in names]}

@@ -326,7 +326,7 @@ impl Guard {
             let e = Error::new(Kind::Corrupt, detail).at_byte(self.offset + start as u64);
             return Err(e.in_source(self.path.display().to_string()));
         }
-        // Rows that may be fetched again are looked at again.
+        // Rows that may be fetched again are checked again.
         let bit = if self.sums.is_bounded() { 0 } else { 1 << (block % 64) };
         if bit != 0 && self.seen[(block / 64) as usize].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.unseen.fetch_sub(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! The blocks that batches need, in the order of batches -> which are fetched for the next ones, and which are freed before: those that
-//! are needed last, as far as the plan was looked at. Numbers only: a rehearsal and the loader that it is of come to the same steps.
+//! are needed last, as far as the plan was read. Numbers only: a rehearsal and the loader that it is of come to the same steps.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -95,7 +95,7 @@ impl Keeper {
         Ok(Some(made))
     }
 
-    /// The same for a rehearsal, also of files that are only looked at: as a loader would open them.
+    /// The same for a rehearsal, also of files that a command only measures: as a loader would open them.
     ///
     /// Errors: those of reading the cache.
     pub fn rehearsed(files: &[&HeldFile]) -> Result<Option<Self>> {
@@ -166,7 +166,7 @@ impl Keeper {
         bytes(block, block + 1, self.numbers.len(file))
     }
 
-    /// The batch after those that it looked at.
+    /// The batch after those whose needs it knows.
     pub fn seen(&self) -> Option<u64> {
         self.ahead.back().map(|(batch, _)| batch + 1)
     }

@@ -1,5 +1,5 @@
-//! The plan of rows of which the cache keeps a part -> what its keeper is told of the next batches, and the steps that it takes. The same
-//! for a loader and for the rehearsal that says beforehand what the loader fetches. Fetches nothing.
+//! The plan of rows of which the cache keeps a part -> the blocks that the next batches need, for its keeper, and the steps that it takes.
+//! The same for a loader and for the rehearsal that says beforehand what the loader fetches. Fetches nothing.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use gristmill_runtime::table::FrameTable;
 use super::plan::Plan;
 use super::rehearse::Read;
 
-/// Batches that are looked at before the first of them is fetched.
+/// Batches whose blocks the keeper knows before it fetches the first of them.
 const LOOKS: u64 = 64;
 
 /// The next step of at most `at_once` batches from `first` on, of those below `end`; `read` says which rows stand for picks.

@@ -234,8 +234,8 @@ fn asked(table: &dyn FrameTable, there: &mut Rehearsal<'_>, rows: &[Range<u64>])
 }
 
 impl Passed {
-    /// What a pass of so many batches asks for where each of them asks as those of the last part do; and by which part of it the last
-    /// two parts differ.
+    /// What a pass of `batches` asks for where each of them asks as those of the last part do; and by which part of it the last two
+    /// parts differ.
     fn scaled(&self, batches: u64) -> (Asked, f64) {
         let count = self.ends.len();
         let part = |i: usize| {

@@ -31,7 +31,7 @@ const MOST_AT_ONCE: u64 = 64;
 /// Bytes that requests for one object bring together, unless fewer than [`AT_ONCE`] would be made at once.
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
-/// How many requests are made at once of which the longest brings so many bytes.
+/// How many requests are made at once, the longest of which brings `longest` bytes.
 pub(in crate::store) fn at_once(longest: u64) -> usize {
     (BYTES_AT_ONCE / longest.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
 }
