@@ -182,7 +182,7 @@ impl Keeper {
         self.ahead.push_back((batch, needed.0));
     }
 
-    /// Takes the next step, of at most `at_once` batches of those that it looked at. `groups` says which blocks are needed from which
+    /// Takes the next step, of at most `at_once` batches of those whose needs it knows. `groups` says which blocks are needed from which
     /// batch to which in the whole pass that a batch is in, as far as the order knows it, and where the pass ends.
     ///
     /// Errors: those of `groups`.

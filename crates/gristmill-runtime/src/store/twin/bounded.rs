@@ -150,7 +150,7 @@ impl Twin {
         if was_there {
             self.missing.fetch_add(1, Ordering::AcqRel);
         }
-        // Whoever wants it waits until it is gone, and then fetches it.
+        // A reader that wants it waits until it is gone, and then fetches it.
         fetched.insert(block);
         drop(fetched);
         let claim = Claim { twin: self, blocks: vec![block] };
