@@ -1,7 +1,7 @@
 //! Records -> rows of what is small, and pieces of what is large, each once: a frame that stacks share, or that is the next
 //! observation of one step and the observation of another, is one piece. Nothing is compressed here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Field, Layout, Scalar};
@@ -103,24 +103,40 @@ fn best(fields: &[&Field], unit: usize, records: &[u8], size: usize) -> (Cut, us
     let (first, last) = (shape.first().copied().unwrap_or(1), shape.last().copied().unwrap_or(1));
     let several = |n: usize| shape.len() > 1 && (2..=MOST_PIECES).contains(&n);
     let ways = [(Cut::First, first), (Cut::Last, last)].into_iter().filter(|(_, pieces)| several(*pieces));
-    let whole = collect(fields, (Cut::First, 1), unit, records, size);
-    let mut found = (Cut::First, 1, whole.0, whole.1);
+    let mut found: Option<(Cut, usize, Pool, Vec<Vec<u32>>)> = None;
     for (way, pieces) in ways {
-        let (pool, numbers) = collect(fields, (way, pieces), unit, records, size);
+        let least = found.as_ref().map_or_else(|| distinct(fields, records, size), |(.., pool, _)| pool.bytes.len());
         // Pictures stay whole unless much of them comes again.
-        if pool.bytes.len() < found.2.bytes.len() / 10 * 7 {
-            found = (way, pieces, pool, numbers);
+        let most = least / 10 * 7;
+        let (pool, numbers) = collect(fields, (way, pieces), unit, records, size, most);
+        if pool.bytes.len() < most {
+            found = Some((way, pieces, pool, numbers));
         }
     }
-    found
+    found.unwrap_or_else(|| {
+        let (pool, numbers) = collect(fields, (Cut::First, 1), unit, records, size, usize::MAX);
+        (Cut::First, 1, pool, numbers)
+    })
 }
 
+/// Bytes of the values of some fields, equal ones counted once.
+fn distinct(fields: &[&Field], records: &[u8], size: usize) -> usize {
+    let values = records.chunks_exact(size).flat_map(|record| fields.iter().map(|field| value(field, record)));
+    values.map(xxh3_128).collect::<HashSet<u128>>().len() * fields[0].bytes()
+}
+
+fn value<'a>(field: &Field, record: &'a [u8]) -> &'a [u8] {
+    &record[field.offset..][..field.bytes()]
+}
+
+/// The pieces of some fields, and their numbers for each; of some records only where they have `most` bytes or more.
 fn collect(
     fields: &[&Field],
     (way, pieces): (Cut, usize),
     unit: usize,
     records: &[u8],
     size: usize,
+    most: usize,
 ) -> (Pool, Vec<Vec<u32>>) {
     let piece = fields[0].bytes() / pieces;
     let mut pool = Pool { piece, unit, bytes: Vec::new() };
@@ -129,13 +145,16 @@ fn collect(
     let mut held = Vec::with_capacity(piece);
     for record in records.chunks_exact(size) {
         for (field, numbers) in fields.iter().zip(&mut numbers) {
-            let value = &record[field.offset..][..field.bytes()];
+            let value = value(field, record);
             for i in 0..pieces {
                 let bytes = match way {
                     Cut::First => &value[i * piece..][..piece],
                     Cut::Last => {
                         held.clear();
-                        value.chunks_exact(unit).skip(i).step_by(pieces).for_each(|one| held.extend_from_slice(one));
+                        match unit {
+                            1 => held.extend((0..piece).map(|at| value[at * pieces + i])),
+                            _ => value.chunks_exact(unit).skip(i).step_by(pieces).for_each(|one| held.extend(one)),
+                        }
                         &held
                     }
                 };
@@ -150,6 +169,9 @@ fn collect(
                 };
                 numbers.push(number);
             }
+        }
+        if pool.bytes.len() >= most {
+            break;
         }
     }
     (pool, numbers)
