@@ -2,16 +2,15 @@
 //! Bytes in, bytes out; every size is bounded before it is allocated. Part of `docs/format/demonstration-pack.md`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use zstd::bulk::{Compressor, Decompressor};
 
+use super::shelf::{Shelf, Unpacked};
 use crate::error::{Error, Kind, Result};
 
 /// Maximum number of bytes of an item, and of a block when it is unpacked.
 pub const MOST_BLOCK: usize = 64 << 20;
-
-/// How blocks are compressed: slow enough to be small, and one core still packs tens of megabytes a second.
-const LEVEL: i32 = 12;
 
 /// At most this many items, of at most this many bytes together, share a block that exceeds the wanted size.
 const FEW: usize = 4;
@@ -45,10 +44,17 @@ impl Run {
     /// Bytes that [`Run::write`] takes.
     pub const BYTES: usize = 24;
 
-    /// Packs `items`, back to back and of `item` bytes each, in blocks of about `budget` bytes, to the end of `out`.
+    /// Packs `items`, back to back and of `item` bytes each, in blocks of about `budget` bytes, to the end of `out`. Elements have
+    /// `unit` bytes. Zstandard compresses blocks at `level`, where they get smaller by that; without one they stay as they are.
     ///
     /// Errors: `TooLarge` for items beyond [`MOST_BLOCK`], and where `out` would have 4 GiB; `WrongSize` for a part of an item.
-    pub fn pack(items: &[u8], item: usize, unit: usize, budget: usize, out: &mut Vec<u8>) -> Result<Run> {
+    pub fn pack(
+        items: &[u8],
+        (item, unit): (usize, usize),
+        budget: usize,
+        level: Option<i32>,
+        out: &mut Vec<u8>,
+    ) -> Result<Run> {
         if item > MOST_BLOCK {
             return Err(Error::new(Kind::TooLarge, format!("{item} bytes in one piece; the bound is {MOST_BLOCK}")));
         }
@@ -59,34 +65,17 @@ impl Run {
         let per = (budget / item).clamp((FEW_BYTES / item).clamp(1, FEW), 1 << 16);
         let (start, blocks) = (out.len(), items.len().div_ceil(per * item));
         out.resize(start + 4 * blocks, 0);
-        let mut compressor = Compressor::new(LEVEL)?;
-        let (mut turned, mut end) = (Vec::new(), 0usize);
+        let packer = |level| Ok::<Packer, Error>(Packer { compressor: Compressor::new(level)?, turned: Vec::new() });
+        let mut packer = level.map(packer).transpose()?;
+        let mut end = 0usize;
         for (i, block) in items.chunks(per * item).enumerate() {
-            let mut best = (PLAIN, block.to_vec());
-            let mut consider = |how: u8, bytes: &[u8]| -> Result<()> {
-                let packed = compressor.compress(bytes)?;
-                if packed.len() < best.1.len() - best.1.len() / 32 {
-                    best = (how, packed);
-                }
-                Ok(())
-            };
-            consider(PACKED, block)?;
-            if unit > 1 {
-                turn(block, unit, &mut turned);
-                consider(TURNED, &turned)?;
-                for plane in turned.chunks_exact_mut(block.len() / unit) {
-                    let mut before = 0;
-                    for byte in plane {
-                        before = std::mem::replace(byte, byte.wrapping_sub(before));
-                    }
-                }
-                consider(STEPS, &turned)?;
-            }
-            end += 1 + best.1.len();
+            let packed = packer.as_mut().map(|packer| packer.best(block, unit)).transpose()?.flatten();
+            let (how, bytes) = packed.as_ref().map_or((PLAIN, block), |(how, bytes)| (*how, bytes));
+            end += 1 + bytes.len();
             let stored = u32::try_from(end).map_err(|_| too_long())?;
             out[start + 4 * i..][..4].copy_from_slice(&stored.to_le_bytes());
-            out.push(best.0);
-            out.extend_from_slice(&best.1);
+            out.push(how);
+            out.extend_from_slice(bytes);
         }
         let number = |n: usize| u32::try_from(n).map_err(|_| too_long());
         number(out.len())?;
@@ -142,65 +131,82 @@ impl Run {
         if out.len() != self.item as usize {
             return Err(Error::new(Kind::WrongSize, format!("{} bytes for an item of {}", out.len(), self.item)));
         }
-        let block = i / self.per;
-        if open.block != Some((self.start, block)) {
-            self.open(bytes, block as usize, open)?;
-        }
+        let number = i / self.per;
+        let block = match &open.block {
+            Some((start, there, block)) if (*start, *there) == (self.start, number) => block,
+            _ => {
+                let block = self.open(bytes, number, open)?;
+                &open.block.insert((self.start, number, block)).2
+            }
+        };
         let (item, within) = (self.item as usize, (i % self.per) as usize);
-        if !open.turned {
-            out.copy_from_slice(&open.plain[within * item..][..item]);
-            return Ok(());
-        }
-        let unit = self.unit as usize;
-        let (elements, first) = (open.plain.len() / unit, within * (item / unit));
-        for (byte, plane) in open.plain.chunks_exact(elements).enumerate() {
-            for (element, value) in out.chunks_exact_mut(unit).zip(&plane[first..]) {
-                element[byte] = *value;
+        match block {
+            Block::Stored(at) => {
+                let stored = bytes.get(at + within * item..).and_then(|bytes| bytes.get(..item));
+                let gone = || corrupt(number, "it does not lie within its bytes", *at);
+                out.copy_from_slice(stored.ok_or_else(gone)?);
+            }
+            Block::Unpacked(plain) if !plain.turned => out.copy_from_slice(&plain.bytes[within * item..][..item]),
+            Block::Unpacked(plain) => {
+                let unit = self.unit as usize;
+                let (elements, first) = (plain.bytes.len() / unit, within * (item / unit));
+                for (byte, plane) in plain.bytes.chunks_exact(elements).enumerate() {
+                    for (element, value) in out.chunks_exact_mut(unit).zip(&plane[first..]) {
+                        element[byte] = *value;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Unpacks a block that there is.
-    fn open(&self, bytes: &[u8], block: usize, open: &mut Open) -> Result<()> {
-        open.block = None;
+    /// Finds a block that there is, and unpacks it unless the shelf has it.
+    fn open(&self, bytes: &[u8], block: u32, open: &mut Open) -> Result<Block> {
+        open.close();
+        let number = block as usize;
         let end = |i: usize| bytes.get(self.start as usize + 4 * i..).and_then(|table| table.first_chunk::<4>());
         let end = |i: usize| end(i).map(|end| u32::from_le_bytes(*end) as usize);
         let data = self.start as usize + 4 * self.blocks();
-        let from = if block == 0 { Some(0) } else { end(block - 1) };
-        let corrupt =
-            |detail: &str, at: usize| Error::new(Kind::Corrupt, format!("block {block}: {detail}")).at_byte(at as u64);
+        let from = if number == 0 { Some(0) } else { end(number - 1) };
         let last = self.start as usize + self.len as usize;
         let stored = from
-            .zip(end(block))
+            .zip(end(number))
             .filter(|(_, to)| data + to <= last)
             .and_then(|(from, to)| bytes.get(data + from..data + to));
         let Some((how, stored)) = stored.and_then(<[u8]>::split_first) else {
-            return Err(corrupt("it does not lie within its bytes", data));
+            return Err(corrupt(block, "it does not lie within its bytes", data));
         };
         let at = data + from.unwrap_or_default();
-        let items = (self.items as usize - block * self.per as usize).min(self.per as usize);
-        let len = items * self.item as usize;
-        open.plain.clear();
-        match *how {
-            PLAIN => open.plain.extend_from_slice(stored),
-            PACKED | TURNED | STEPS => {
-                open.plain.resize(len, 0);
-                let decompressor = match &mut open.decompressor {
-                    Some(there) => there,
-                    none => none.insert(Decompressor::new()?),
-                };
-                let unpacked = decompressor.decompress_to_buffer(stored, &mut open.plain[..]);
-                open.plain.truncate(unpacked.map_err(|e| corrupt(&format!("Zstandard: {e}"), at))?);
-            }
-            other => return Err(corrupt(&format!("it is made in way {other}, expected 0 to 3"), at)),
+        let items = (self.items - block * self.per).min(self.per);
+        let len = items as usize * self.item as usize;
+        let checked = |found: usize| {
+            if found == len { Ok(()) } else { Err(corrupt(block, &format!("{found} bytes, expected {len}"), at)) }
+        };
+        if *how == PLAIN {
+            return checked(stored.len()).map(|()| Block::Stored(at + 1));
         }
-        if open.plain.len() != len {
-            return Err(corrupt(&format!("{} bytes, expected {len}", open.plain.len()), at));
+        if ![PACKED, TURNED, STEPS].contains(how) {
+            return Err(corrupt(block, &format!("it is made in way {how}, expected 0 to 3"), at));
         }
-        open.turned = *how == TURNED || *how == STEPS;
+        let name = (open.chunk, self.start, block);
+        if let Some(there) = open.shelf.as_ref().and_then(|shelf| shelf.find(&name)) {
+            return Ok(Block::Unpacked(there));
+        }
+        let mut plain = std::mem::take(&mut open.spare);
+        // A small block in the memory of a large one would keep all of it on the shelf.
+        if plain.capacity() / 2 > len {
+            plain = Vec::with_capacity(len);
+        }
+        plain.clear();
+        plain.resize(len, 0);
+        let decompressor = match &mut open.decompressor {
+            Some(there) => there,
+            none => none.insert(Decompressor::new()?),
+        };
+        let unpacked = decompressor.decompress_to_buffer(stored, &mut plain[..]);
+        checked(unpacked.map_err(|e| corrupt(block, &format!("Zstandard: {e}"), at))?)?;
         if *how == STEPS {
-            for plane in open.plain.chunks_exact_mut(len / self.unit as usize) {
+            for plane in plain.chunks_exact_mut(len / self.unit as usize) {
                 let mut sum = 0u8;
                 for byte in plane {
                     sum = sum.wrapping_add(*byte);
@@ -208,13 +214,55 @@ impl Run {
                 }
             }
         }
-        open.block = Some((self.start, block as u32));
-        Ok(())
+        let unpacked = Arc::new(Unpacked { turned: *how != PACKED, bytes: plain });
+        if let Some(shelf) = &open.shelf {
+            open.spare = shelf.put(name, Arc::clone(&unpacked)).unwrap_or_default();
+        }
+        Ok(Block::Unpacked(unpacked))
     }
+}
+
+fn corrupt(block: u32, detail: &str, at: usize) -> Error {
+    Error::new(Kind::Corrupt, format!("block {block}: {detail}")).at_byte(at as u64)
 }
 
 fn too_long() -> Error {
     Error::new(Kind::TooLarge, "4 GiB of packed blocks; split the chunk")
+}
+
+/// What compresses blocks.
+struct Packer {
+    compressor: Compressor<'static>,
+    turned: Vec<u8>,
+}
+
+impl Packer {
+    /// The smallest form of a block, and how it is made; none where it does not get smaller.
+    fn best(&mut self, block: &[u8], unit: usize) -> Result<Option<(u8, Vec<u8>)>> {
+        let Packer { compressor, turned } = self;
+        let mut best: Option<(u8, Vec<u8>)> = None;
+        let mut consider = |how: u8, bytes: &[u8]| -> Result<()> {
+            let packed = compressor.compress(bytes)?;
+            let least = best.as_ref().map_or(block.len(), |(_, bytes)| bytes.len());
+            if packed.len() < least - least / 32 {
+                best = Some((how, packed));
+            }
+            Ok(())
+        };
+        consider(PACKED, block)?;
+        if unit > 1 {
+            turn(block, unit, turned);
+            consider(TURNED, turned)?;
+            for plane in turned.chunks_exact_mut(block.len() / unit) {
+                let mut before = 0;
+                for byte in plane {
+                    before = std::mem::replace(byte, byte.wrapping_sub(before));
+                }
+            }
+            consider(STEPS, turned)?;
+        }
+        Ok(best)
+    }
 }
 
 /// The bytes of elements of `unit` bytes, place by place.
@@ -223,25 +271,45 @@ fn turn(block: &[u8], unit: usize, out: &mut Vec<u8>) {
     (0..unit).for_each(|byte| out.extend(block.iter().skip(byte).step_by(unit)));
 }
 
-/// The block that was unpacked last, and what unpacks.
+/// The block that was used last, and what unpacks.
 #[derive(Default)]
 pub struct Open {
-    block: Option<(u32, u32)>,
-    turned: bool,
-    plain: Vec<u8>,
+    /// Start of its run, its number there, and the block.
+    block: Option<(u32, u32, Block)>,
+    /// The chunk that it is of, and where unpacked blocks of all chunks are kept.
+    chunk: u64,
+    shelf: Option<Arc<Shelf>>,
+    /// Memory of a block that is no longer kept.
+    spare: Vec<u8>,
     decompressor: Option<Decompressor<'static>>,
 }
 
+enum Block {
+    /// As it is: its first byte.
+    Stored(usize),
+    Unpacked(Arc<Unpacked>),
+}
+
 impl Open {
-    /// Forgets its block: other bytes follow.
-    pub fn close(&mut self) {
-        self.block = None;
+    /// Forgets its block: bytes of chunk `chunk` follow, whose blocks are on `shelf` where there is one.
+    pub fn turn_to(&mut self, chunk: u64, shelf: Option<&Arc<Shelf>>) {
+        self.close();
+        self.chunk = chunk;
+        self.shelf = shelf.cloned();
+    }
+
+    fn close(&mut self) {
+        if let Some((.., Block::Unpacked(block))) = self.block.take()
+            && let Some(block) = Arc::into_inner(block)
+        {
+            self.spare = block.bytes;
+        }
     }
 }
 
 impl fmt::Debug for Open {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Open({:?})", self.block)
+        write!(f, "Open({:?})", self.block.as_ref().map(|(start, block, _)| (start, block)))
     }
 }
 
@@ -258,14 +326,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_item_comes_back_by_itself_and_in_any_order(
-            unit in 1usize..9, elements in 1usize..6, count in 0usize..40, steep in any::<bool>(),
+            unit in 1usize..9, elements in 1usize..6, count in 0usize..40, steep in any::<bool>(), level in prop::option::of(1i32..9),
             order in prop::collection::vec(any::<prop::sample::Index>(), 0..20), seed in any::<u64>(),
         ) {
             let size = unit * elements;
             let byte = |i: usize| if steep { (i / size) as u8 } else { (seed.rotate_left(i as u32) ^ i as u64) as u8 };
             let items: Vec<u8> = (0..count * size).map(byte).collect();
             let mut bytes = vec![7; 3];
-            let run = Run::pack(&items, size, unit, 5 * size, &mut bytes).unwrap();
+            let run = Run::pack(&items, (size, unit), 5 * size, level, &mut bytes).unwrap();
             let mut written = Vec::new();
             run.write(&mut written);
             prop_assert_eq!(Run::read(written.first_chunk().unwrap(), bytes.len()).unwrap(), run);
@@ -281,13 +349,13 @@ mod tests {
     fn what_grows_evenly_takes_no_room_and_a_damaged_block_is_refused() {
         let items: Vec<u8> = (0..4000u32).flat_map(|i| [i, i + 3].map(u32::to_le_bytes).concat()).collect();
         let mut bytes = Vec::new();
-        let run = Run::pack(&items, 8, 8, 16 << 10, &mut bytes).unwrap();
+        let run = Run::pack(&items, (8, 8), 16 << 10, Some(7), &mut bytes).unwrap();
         assert!(bytes.len() < items.len() / 40, "{}", bytes.len());
         let mut open = Open::default();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0xff;
-            open.close();
+            open.turn_to(0, None);
             // The checksum is the file's: a block must not panic, and what it gives has its length.
             if let Err(e) = item(&run, &damaged, 3999, &mut open) {
                 assert!(e.kind() == Kind::Corrupt && e.place().offset.is_some(), "{e}");
@@ -304,6 +372,6 @@ mod tests {
                 "{word}"
             );
         }
-        assert_eq!(Run::pack(&items[1..], 8, 8, 9, &mut bytes).unwrap_err().kind(), Kind::WrongSize);
+        assert_eq!(Run::pack(&items[1..], (8, 8), 9, Some(7), &mut bytes).unwrap_err().kind(), Kind::WrongSize);
     }
 }

@@ -1,5 +1,5 @@
-//! How bytes are boxed (blocks, chunk files, described records, gzip, marks, npy, npz, packed chunks, pickle, sums, tallies, tar, zstd):
-//! knows no game.
+//! How bytes are boxed (blocks, chunk files, described records, gzip, marks, npy, npz, packed chunks, pickle, shelves of
+//! blocks, sums, tallies, tar, zstd): knows no game.
 
 pub mod blocks;
 pub mod chunks;
@@ -13,6 +13,7 @@ pub mod npz_write;
 pub mod packed;
 pub mod pickle;
 pub mod salvage;
+pub mod shelf;
 pub mod sums;
 pub mod tally;
 pub mod tar;

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use gristmill_bytes::container::blocks::Open;
+use gristmill_bytes::container::shelf::Shelf;
 use gristmill_bytes::error::{Error, Kind, Result};
 
 use super::beside;
@@ -19,27 +21,34 @@ pub struct PackedTrajectory<'a> {
     header: Header,
 }
 
-/// What reading keeps from one step to the next: the blocks that were unpacked last.
+/// What reading keeps from one step to the next: the blocks that were used last.
 #[derive(Debug, Default)]
 pub struct Scratch {
     chunk: Option<u64>,
+    shelf: Option<Arc<Shelf>>,
     runs: Vec<Open>,
     row: Vec<u8>,
     piece: Vec<u8>,
 }
 
 impl Scratch {
-    /// Says which trajectory is read next; blocks of another are forgotten.
-    pub fn turn_to(&mut self, chunk: u64) {
+    /// Says which trajectory is read next, whose unpacked blocks are on `shelf`; blocks of another are forgotten.
+    pub fn turn_to(&mut self, chunk: u64, shelf: &Arc<Shelf>) {
         if self.chunk.replace(chunk) != Some(chunk) {
-            self.runs.iter_mut().for_each(Open::close);
+            self.shelf = Some(Arc::clone(shelf));
+            self.turn();
         }
     }
 
     /// Forgets everything.
     pub fn forget(&mut self) {
-        self.chunk = None;
-        self.runs.iter_mut().for_each(Open::close);
+        (self.chunk, self.shelf) = (None, None);
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        let (chunk, shelf) = (self.chunk.unwrap_or_default(), self.shelf.as_ref());
+        self.runs.iter_mut().for_each(|open| open.turn_to(chunk, shelf));
     }
 }
 
@@ -124,6 +133,7 @@ impl<'a> PackedTrajectory<'a> {
         let rows = self.header.runs[0];
         if scratch.runs.len() < self.header.runs.len() {
             scratch.runs.resize_with(self.header.runs.len(), Open::default);
+            scratch.turn();
         }
         scratch.row.resize(rows.item as usize, 0);
         let number = u32::try_from(frame).unwrap_or(u32::MAX);
@@ -149,6 +159,10 @@ impl<'a> PackedTrajectory<'a> {
         piece.resize(size, 0);
         for (first, number) in numbers.enumerate() {
             run.copy(self.bytes, number, open, piece)?;
+            if unit == 1 {
+                out[first..].iter_mut().step_by(pieces).zip(&*piece).for_each(|(to, from)| *to = *from);
+                continue;
+            }
             let elements = out.chunks_exact_mut(unit).skip(first).step_by(pieces);
             elements.zip(piece.chunks_exact(unit)).for_each(|(to, from)| to.copy_from_slice(from));
         }

@@ -15,6 +15,9 @@ use crate::value::Extra;
 const ROWS: usize = 16 << 10;
 const PIECES: usize = 128 << 10;
 
+/// How blocks are compressed: slow enough to be small, and one core still packs tens of megabytes a second.
+const LEVEL: i32 = 12;
+
 /// Largest element that blocks are turned by.
 const MOST_UNIT: usize = 16;
 
@@ -49,10 +52,10 @@ pub fn pack(trajectory: &Trajectory<'_>, out: &mut Vec<u8>) -> Result<()> {
     header.fields = pieces.fields;
     out.resize(Header::len(header.fields.len(), 1 + pieces.pools.len()), 0);
     header.put_about(trajectory.about, out)?;
-    header.runs.push(Run::pack(&pieces.rows, pieces.row, pieces.row, ROWS, out)?);
+    header.runs.push(Run::pack(&pieces.rows, (pieces.row, pieces.row), ROWS, Some(LEVEL), out)?);
     for (i, pool) in pieces.pools.iter().enumerate() {
         let unit = if pool.unit <= MOST_UNIT { pool.unit } else { 1 };
-        let run = Run::pack(&pool.bytes, pool.piece, unit, PIECES, out).map_err(|e| {
+        let run = Run::pack(&pool.bytes, (pool.piece, unit), PIECES, Some(LEVEL), out).map_err(|e| {
             let field = header.fields.iter().position(|place| usize::from(place.run) == i + 1);
             let name = field.map_or("", |field| &layout.fields()[field].name);
             Error::new(e.kind(), format!("field `{name}`: {}", e.detail()))

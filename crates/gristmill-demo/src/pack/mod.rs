@@ -21,5 +21,6 @@ mod tests;
 
 pub use decode::{PackedTrajectory, Scratch};
 pub use encode::{Trajectory, content, pack};
+pub use gristmill_bytes::container::shelf::Shelf;
 pub use header::About;
 pub use source::{CODEC, Demo, PACKED, PackedDemos};

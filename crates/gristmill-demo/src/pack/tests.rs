@@ -7,7 +7,7 @@ use gristmill_bytes::error::Kind;
 use gristmill_bytes::layout::{Layout, Scalar};
 use proptest::prelude::*;
 
-use super::{About, PackedTrajectory, Scratch, Trajectory, content, pack};
+use super::{About, PackedTrajectory, Scratch, Shelf, Trajectory, content, pack};
 use crate::trajectory::{End, layout};
 use crate::value::Extra;
 
@@ -56,6 +56,7 @@ proptest! {
         fields in prop::collection::vec(any_field(), 1..6), frames in 1usize..30, seed in any::<u64>(), period in 1usize..9,
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         beside in prop::collection::btree_map(0usize..30, ".{0,40}", 0..12), truncated in any::<bool>(),
+        room in 0usize..4096,
     ) {
         let named: Vec<(String, Scalar, Vec<usize>)> =
             fields.into_iter().enumerate().map(|(i, (scalar, shape))| (format!("f{i}"), scalar, shape)).collect();
@@ -76,7 +77,10 @@ proptest! {
         let back = PackedTrajectory::new(&bytes).unwrap();
         prop_assert_eq!((back.frames(), back.end(), back.about().unwrap()), (frames, end, about(&layout)));
         let (mut scratch, mut record) = (Scratch::default(), vec![0xEE; layout.size()]);
-        for frame in order.iter().map(|i| i.index(frames)).chain(0..frames) {
+        let shelf = Arc::new(Shelf::new(room));
+        for (i, frame) in order.iter().map(|i| i.index(frames)).chain(0..frames).enumerate() {
+            // Of several trajectories that are the same, some are on the shelf.
+            scratch.turn_to(i as u64 % 3, &shelf);
             back.record(frame, &mut scratch, &mut record).unwrap();
             prop_assert_eq!(&record[..], &records[frame * layout.size()..][..layout.size()]);
         }

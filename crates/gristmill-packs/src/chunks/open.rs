@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
+use gristmill_format::container::shelf::Shelf;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept, ReadAt};
@@ -22,6 +23,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
 use super::{files, is_chunks, opening};
+
+/// Bytes of unpacked blocks that a pack keeps: pictures of a data set that is read again and again are unpacked once.
+const MOST_UNPACKED: usize = 256 << 20;
 
 /// From what a chunk file says of its chunks to their codec; an error for what is not known here.
 pub(crate) type Codecs = fn(Tag) -> FormatResult<&'static dyn Codec>;
@@ -38,6 +42,8 @@ pub struct ChunkPack {
     identity: u64,
     /// Buffers of readers, kept between reads.
     tools: Mutex<Vec<Kept>>,
+    /// Blocks of its chunks that were unpacked, where chunks have such.
+    pub(crate) unpacked: Arc<Shelf>,
     /// The weight of each game, by the id of the weigher.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
@@ -233,6 +239,7 @@ impl ChunkPack {
             layout,
             files,
             tools: Mutex::default(),
+            unpacked: Arc::new(Shelf::new(MOST_UNPACKED)),
             first,
             identity: hash.digest(),
             sums: Mutex::default(),

@@ -1,5 +1,5 @@
 //! Steps of packed trajectories by number -> records, or those of their fields that tensors are made of.
-//! Blocks that were unpacked for one step are there for its neighbours.
+//! Blocks that were unpacked for one step are there for its neighbours, and for a while for any other.
 
 use gristmill_format::demo::pack::{PackedTrajectory, Scratch};
 use gristmill_format::encode::{Encoder, Provenance, Row};
@@ -35,7 +35,7 @@ impl ChunkPack {
                 Some((_, packed)) => packed,
                 None => self.trajectory(file, game).map_err(named)?,
             };
-            scratch.turn_to(self.first[number].1 + game as u64);
+            scratch.turn_to(self.first[number].1 + game as u64, &self.unpacked);
             let done = read(i, &packed, frame as usize, scratch);
             done.map_err(|e| named(e.in_frame(frame as usize)))?;
             last = Some(((number, game), packed));
