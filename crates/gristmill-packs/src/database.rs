@@ -66,6 +66,16 @@ impl Writer {
         Ok(())
     }
 
+    /// Commits, and forces everything that was committed to the disk. A commit alone outlives the process, not the machine: its log is
+    /// forced later.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn force(&mut self) -> Result<()> {
+        self.commit()?;
+        let folded = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        folded.map_err(|e| refusal(&self.path, &e))
+    }
+
     /// Notes how far the job that writes the database is, in the same transaction as what was put.
     ///
     /// Errors: `Format` with the path.

@@ -265,7 +265,7 @@ impl Assembly<'_> {
     /// Completes the staged files. With the manifest, which comes last, nothing remains but to publish them.
     pub(super) fn finish(mut self) -> Result<(Staging, Standing, Vec<RowFile>)> {
         let files = self.writer.finish()?;
-        self.metadata.commit()?;
+        self.metadata.force()?;
         stage(&self.staging, row_files::VALUATION_TYPES, &self.types.to_json())?;
         stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();

@@ -162,12 +162,20 @@ pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
     // Names of files are bytes, whatever SQLite takes them for.
     let written = db.execute("VACUUM INTO CAST(?1 AS TEXT)", [beside.as_os_str().as_bytes()]);
     written.map_err(|e| refusal(path, &e))?;
-    db.flush_prepared_statement_cache();
-    db.close().map_err(|(_, e)| refusal(path, &e))?;
+    // A log that is left of the old database would be taken for one of the new.
+    close(db, path)?;
+    if let Some(log) = logs(path).find(|log| log.exists()) {
+        return Err(unfinished(&log));
+    }
     let fresh = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
     // Each rewriting counts in the version of the schema, and a job that was killed after this one rewrites once more.
     fresh.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
-    fresh.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
+    // Where it cannot be written, SQLite says which mode stays, and no more.
+    let mode = fresh.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    if mode.map_err(|e| refusal(&beside, &e))? != "wal" {
+        let detail = "SQLite could not write the mode of its journal; see whether the disk is full or fails";
+        return Err(Error::new(Kind::Io(ErrorKind::Other), detail).in_source(beside.display().to_string()).into());
+    }
     fresh.close().map_err(|(_, e)| refusal(&beside, &e))?;
     if let Some(log) = logs(&beside).find(|log| log.exists()) {
         return Err(unfinished(&log));
