@@ -55,6 +55,8 @@ struct Inner {
     /// Every version of every file, by name and time.
     versions: BTreeMap<(String, i64), Arc<[u8]>>,
     reads: u64,
+    /// Looks for notices since some were lost and the folder was not listed.
+    lost: Option<u64>,
 }
 
 impl Inner {
@@ -116,7 +118,9 @@ impl std::fmt::Debug for Disk {
 impl Disk {
     /// The same files, as the next process has them.
     pub fn again(&self) -> Self {
-        self.lock().hints.clear();
+        let mut inner = self.lock();
+        (inner.lost, inner.hints) = (None, Vec::new());
+        drop(inner);
         Disk { inner: Arc::clone(&self.inner), ..Disk::default() }
     }
 
@@ -161,9 +165,17 @@ impl Disk {
 
     /// Loses the notices that were not taken, and says so.
     pub fn lose_hints(&self) {
-        for queue in self.lock().hints.iter().filter_map(Weak::upgrade) {
+        let mut inner = self.lock();
+        let queues: Vec<_> = inner.hints.iter().filter_map(Weak::upgrade).collect();
+        for queue in queues {
             *queue.lock().unwrap_or_else(PoisonError::into_inner) = vec![Hint::Lost("the queue was full".into())];
+            inner.lost = Some(0);
         }
+    }
+
+    /// How often somebody looked for notices since some were lost, and nobody listed the folder.
+    pub fn polls_since_loss(&self) -> Option<u64> {
+        self.lock().lost
     }
 
     /// Changes what is wrong.
@@ -209,6 +221,7 @@ impl Store for Disk {
 
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut inner = self.lock();
+        inner.lost = None;
         let mut faults = Faults::default();
         let mut files: Vec<FileStat> = inner.files.keys().filter_map(|name| inner.stat(name)).collect();
         if inner.troubles.away {
@@ -262,14 +275,17 @@ impl Store for Disk {
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
         let queue = Arc::<Mutex<Vec<Hint>>>::default();
         self.lock().hints.push(Arc::downgrade(&queue));
-        Ok(Some(Box::new(Hints(queue))))
+        Ok(Some(Box::new(Hints(queue, Arc::clone(&self.inner)))))
     }
 }
 
-struct Hints(Arc<Mutex<Vec<Hint>>>);
+struct Hints(Arc<Mutex<Vec<Hint>>>, Arc<Mutex<Inner>>);
 
 impl Watch for Hints {
     fn poll(&mut self, hints: &mut Vec<Hint>) {
+        if let Some(polls) = &mut self.1.lock().unwrap_or_else(PoisonError::into_inner).lost {
+            *polls += 1;
+        }
         hints.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -63,6 +63,8 @@ pub struct Stream {
     pub pool: Option<u64>,
     /// `least`, `slope` and `power` of a window that grows up to that.
     pub law: Option<[f64; 3]>,
+    /// `samples_per_insert`, `min_size_to_sample`, `min_diff` and `max_diff` of draws and files that wait for each other.
+    pub limit: Option<[f64; 4]>,
     /// How many passes.
     pub epochs: u64,
     /// Share of the frames of each use; one of it and `count`.
@@ -209,6 +211,18 @@ impl Stream {
         lanes.clone().any(|lane| (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane)))
     }
 
+    /// Whether a limit allows draw `d` after so many chunks.
+    fn allows(&self, chunks: usize, d: u64) -> bool {
+        let (v, chunks) = (self.lanes as f64, chunks as f64);
+        self.limit.is_none_or(|[each, size, min, _]| chunks >= size / v && chunks * each - (d + 1) as f64 >= min / v)
+    }
+
+    /// Whether a limit lets a file be taken in after so many chunks, before draw `d`.
+    fn admits(&self, chunks: usize, d: u64) -> bool {
+        let (v, chunks) = (self.lanes as f64, chunks as f64);
+        self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)
+    }
+
     /// Frames of a use of a chunk with `n` of them.
     fn frames(&self, file: &File, chunk: usize, n: u64, used: u64) -> Vec<usize> {
         let key = of(key(self.seed, "unpack"), file.key(), chunk as u64);
@@ -266,13 +280,18 @@ impl Stream {
         let shrink =
             |window: &mut VecDeque<Held>, came| window.drain(..window.len().saturating_sub(size(came))).for_each(drop);
         shrink(&mut window, came);
+        // What a limit counts: without a law, what the window held at the start.
+        let mut counted = if self.law.is_some() { came } else { window.len() };
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
         let key = self.stage("pool", lane);
         for d in 0..most as u64 {
             while let Some((n, file)) = coming.next_if(|(_, later)| later.at <= d) {
+                if !self.admits(counted, file.at) {
+                    return drawn;
+                }
                 window.iter_mut().filter(|held| Some(held.id) == file.old).for_each(|held| held.gone = true);
                 let new: Vec<Held> = chunks(first + n).map(|chunk| held(file.id, first + n, chunk)).collect();
-                came += new.len();
+                (came, counted) = (came + new.len(), counted + new.len());
                 window.extend(new);
                 shrink(&mut window, came);
             }
@@ -280,7 +299,7 @@ impl Stream {
                 window.iter_mut().for_each(|held| held.undrawn = true);
             }
             let open: Vec<usize> = (0..window.len()).filter(|i| window[*i].undrawn && !window[*i].gone).collect();
-            if open.is_empty() {
+            if open.is_empty() || !self.allows(counted, d) {
                 break;
             }
             let one = &mut window[open[at(key, d).below(open.len() as u64) as usize]];

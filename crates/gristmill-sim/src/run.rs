@@ -1,6 +1,7 @@
 //! A scenario -> whether the production chain did in it what the pages say, and which faults met which states.
 //! Drives the loader by its public calls alone; every batch is compared to the byte with the oracle's.
 
+mod deeds;
 mod journal;
 mod ledger;
 
@@ -17,11 +18,17 @@ use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, Stage};
 use crate::disk::Disk;
 use crate::oracle::{self, Board, File};
-use crate::scenario::{Deed, EVENTFUL, Given, Scenario};
+use crate::scenario::{EVENTFUL, Given, Scenario};
 use crate::world::World;
 
 /// Batches, a second apart, within which every file comes in that is there and can be read.
 const MOST_MORE: u64 = 200;
+
+/// Steps without a batch after which it is asked whether draws wait for files, as a limit says.
+const LIMITED: u64 = 2_000;
+
+/// Looks for notices, of 20 ms each, within which a folder is listed whose notices were lost.
+const LOOKS: u64 = 100;
 
 /// Steps within which all that runs in rounds ends after a stop.
 const STOPPED: u64 = 2_000;
@@ -175,8 +182,9 @@ impl Run<'_> {
         if let Some(state) = &state {
             loader.restore_with(state, Missing::Refuse).map_err(|e| format!("its own state is refused: {e}"))?;
         }
-        let mut latest = state;
-        let mut since = 0;
+        // States, each with the batch that it says comes next; the last is the newest.
+        let mut states: Vec<(u64, String)> = state.into_iter().map(|state| (self.stands, state)).collect();
+        let mut since = 0_u64;
         loop {
             self.step += 1;
             since += 1;
@@ -187,6 +195,9 @@ impl Run<'_> {
             }
             if let Some(broke) = world.broke() {
                 return Err(broke);
+            }
+            if since.is_multiple_of(LIMITED) && self.step > EVENTFUL + LIMITED && self.waits_for_files()? {
+                return Ok(After::Nothing);
             }
             // Once nothing is wrong any more, every task that can run does run.
             if since > PATIENCE && self.step > EVENTFUL + PATIENCE {
@@ -220,30 +231,28 @@ impl Run<'_> {
                     if !resumed {
                         self.disk.reached(Stage::Running);
                     }
-                    let before = latest.take();
                     self.take(Got::of(&batch))?;
                     let number = batch.number;
                     drop(batch);
-                    let crashes = self.crashes.last() == Some(&number);
-                    let stale = self.scenario.stale_state && crashes && before.is_some();
-                    self.stands = if stale { number } else { number + 1 };
-                    latest = match stale {
-                        true => before,
-                        false => Some(state_before(loader, number + 1)?),
-                    };
-                    if crashes {
+                    states.push((number + 1, state_before(loader, number + 1)?));
+                    self.stands = number + 1;
+                    if self.crashes.last() == Some(&number) {
                         self.crashes.pop();
                         self.disk.met(Fault::Crashed);
-                        let state = latest.filter(|_| !self.scenario.begins_again);
-                        self.stands = if state.is_some() { self.stands } else { 0 };
+                        let older = self.scenario.stale.min(states.len() as u64 - 1) as usize;
+                        let (next, state) = states.swap_remove(states.len() - 1 - older);
+                        let state = Some(state).filter(|_| !self.scenario.begins_again);
+                        self.stands = if state.is_some() { next } else { 0 };
                         return Ok(After::Another(state));
                     }
+                    states.drain(..states.len().saturating_sub(self.scenario.stale as usize + 1));
                     if number + 1 >= self.scenario.batches {
                         if !self.all_came(number)? {
                             world.passes(Duration::from_secs(1));
                             continue;
                         }
                         self.unsignalled = self.count_unsignalled(world);
+                        self.lists_what_was_lost(world)?;
                         return match self.unsignalled {
                             0 => Ok(After::Nothing),
                             _ => {
@@ -260,7 +269,9 @@ impl Run<'_> {
     /// draws that the journal covers, and only then takes in new files, which may take long.
     fn all_came(&self, number: u64) -> Found<bool> {
         let s = self.scenario;
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.crashes.is_empty()) else { return Ok(true) };
+        // Where files wait for draws, too, they may wait for long.
+        let waits = !s.crashes.is_empty() || s.limit.is_some_and(|[.., max]| max.is_finite());
+        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
         let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
         let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();
         let stream = self.stream();
@@ -272,6 +283,29 @@ impl Run<'_> {
             }
             missing => Ok(missing.is_none()),
         }
+    }
+
+    /// Notices that were lost lead to a listing, long before the next regular one.
+    fn lists_what_was_lost(&self, world: &World) -> Found<()> {
+        for _ in 0..PATIENCE {
+            match self.disk.polls_since_loss() {
+                None => break,
+                Some(polls) if polls > LOOKS => {
+                    return Err(format!("notices were lost, and {LOOKS} looks later nobody has listed the folder"));
+                }
+                Some(_) => world.step(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a limit allows no row of the next batch to be drawn, with the files that came.
+    fn waits_for_files(&self) -> Found<bool> {
+        let s = self.scenario;
+        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.limit.is_some()) else { return Ok(false) };
+        let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
+        let most = (self.got.len() + 1) * s.share();
+        Ok(self.stream().rows(&first, &later, most).0.len() < most)
     }
 
     /// Takes a batch: the next, or again one that came before a crash.
@@ -306,76 +340,11 @@ impl Run<'_> {
         if text.contains("saved state does not fit") && changed.iter().any(|fault| met.of(*fault) > 0) {
             return Ok(After::Nothing);
         }
-        if ["bad", "lane", "no game", "no chunk"].iter().any(|word| text.contains(word)) {
+        if ["bad", "lane", "no game", "no chunk", "rate_limit"].iter().any(|word| text.contains(word)) {
             self.refusal = Some(text);
             return Ok(After::Nothing);
         }
         Err(format!("it ended with an error: {text}"))
-    }
-
-    /// Does what is due.
-    fn deeds(&mut self) {
-        if self.step == EVENTFUL {
-            for file in std::mem::take(&mut self.growing) {
-                self.disk.write(&file.name, bytes(&file), true);
-            }
-            self.disk.trouble(|troubles| *troubles = Default::default());
-        }
-        while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
-            && *at <= self.step
-        {
-            self.next_deed += 1;
-            self.deed(deed);
-        }
-    }
-
-    fn deed(&mut self, deed: &Deed) {
-        let disk = Arc::clone(&self.disk);
-        let name = |file: usize| self.scenario.files.get(file).map(|file| file.name.clone()).unwrap_or_default();
-        match deed {
-            Deed::Break(file, disk_fault) => {
-                let fault = if *disk_fault { Fault::Broken } else { Fault::Forbidden };
-                disk.trouble(|troubles| _ = troubles.broken.insert(name(*file), fault));
-            }
-            Deed::Mend => disk.trouble(|troubles| *troubles = Default::default()),
-            Deed::Away => disk.trouble(|troubles| troubles.away = true),
-            Deed::Short => disk.trouble(|troubles| troubles.short = true),
-            Deed::Stale => disk.trouble(|troubles| troubles.stale = true),
-            Deed::Repeated => disk.trouble(|troubles| troubles.repeated = true),
-            Deed::Double => disk.trouble(|troubles| troubles.doubled = true),
-            Deed::Lose => {
-                disk.met(Fault::HintsLost);
-                disk.lose_hints();
-            }
-            Deed::Arrive(file) => {
-                disk.met(Fault::Arrived);
-                disk.write(&file.name, bytes(file), true);
-            }
-            Deed::Grow(file) => {
-                disk.met(Fault::Grew);
-                let whole = bytes(file);
-                disk.write(&file.name, whole[..whole.len() / 2].to_vec(), false);
-                self.growing.push(file.clone());
-            }
-            Deed::Replace(file, content) => {
-                disk.met(Fault::Replaced);
-                let boards = self.scenario.files[*file].boards;
-                disk.write(&name(*file), boards::file(*content, boards, None), true);
-            }
-            Deed::Vanish(file) => {
-                disk.met(Fault::Vanished);
-                disk.remove(&name(*file));
-            }
-            Deed::Rename(file) => {
-                disk.met(Fault::Renamed);
-                let (folder, key) = (format!("moved-{file}"), name(*file));
-                disk.rename(&key, &format!("{folder}/{}", key.rsplit('/').next().unwrap_or(&key)));
-            }
-            Deed::Stall(steps) => {
-                disk.met(Fault::Stalled);
-                self.stalled = *steps;
-            }
-        }
     }
 
     /// Stops the loader: what ran ends within a bounded number of steps. After a crash nothing runs.
@@ -408,6 +377,7 @@ impl Run<'_> {
             seed: s.seed,
             pool: s.pool,
             law: s.law,
+            limit: s.limit,
             epochs: s.epochs.into(),
             rate: s.rate,
             count: s.count.map(u64::from),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, WindowLawConfig};
+use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, RateLimitConfig, WindowLawConfig};
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
@@ -65,8 +65,8 @@ pub struct Scenario {
     pub deeds: Vec<(u64, Deed)>,
     /// Batches after which the process ends without a word and another resumes from its state.
     pub crashes: Vec<u64>,
-    /// Whether the state is one batch older than the crash.
-    pub stale_state: bool,
+    /// How many batches older the state is than the crash.
+    pub stale: u64,
     /// Whether the states are lost with a crash: the next process begins again, by the journal where there is one.
     pub begins_again: bool,
     /// Bytes of a line that was being written to the journal and to the ledger at a crash: this number of its first.
@@ -77,6 +77,8 @@ pub struct Scenario {
     pub pool: Option<u64>,
     /// `least`, `slope` and `power` of a window that grows up to that.
     pub law: Option<[f64; 3]>,
+    /// `samples_per_insert`, `min_size_to_sample`, `min_diff` and `max_diff` of draws and files that wait for each other.
+    pub limit: Option<[f64; 4]>,
     /// How many passes.
     pub epochs: u32,
     /// Share of the frames of each use; one of it and `count`.
@@ -107,6 +109,15 @@ pub struct Scenario {
 
 /// The steps in which deeds are done.
 pub const EVENTFUL: u64 = 400;
+
+/// The limit of a pool, in some worlds.
+fn limit(c: &mut Chooser, lanes: u32) -> Option<[f64; 4]> {
+    let each = c.once_in(5).then(|| c.of(&[0.5, 1.0, 3.0, 8.0]))?;
+    let min = c.of(&[0.0, 0.0, -7.0, -60.0]);
+    let least = min + f64::from(lanes) * (1.0 + each);
+    let max = if c.once_in(2) { f64::INFINITY } else { least + c.below(20) as f64 };
+    Some([each, c.within(1, 12) as f64, min, max])
+}
 
 impl Scenario {
     /// The run of a number.
@@ -158,12 +169,13 @@ impl Scenario {
             seed,
             deeds,
             crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
-            stale_state: c.once_in(3),
+            stale: u64::from(c.once_in(3)),
             begins_again: false,
             torn: 0,
             stop_at: c.once_in(10).then(|| c.below(EVENTFUL)),
             pool,
             law: None,
+            limit: None,
             epochs: c.within(1, 3) as u32,
             rate: (!counted).then(|| c.of(&[1.0, 0.5, 0.3, 0.07])),
             count: counted.then(|| c.within(1, 9) as u32),
@@ -185,7 +197,8 @@ impl Scenario {
         let law =
             pool.filter(|_| c.once_in(3)).map(|most| [c.within(1, most) as f64, c.of(&[1.0, 0.4]), c.of(&[1.0, 0.75])]);
         let ranks = if lanes > 1 && c.once_in(2) { (lanes, c.below(lanes.into()) as u32) } else { (1, 0) };
-        let mut made = Scenario { begins_again, torn, law, ranks, ..made };
+        let limit = pool.and_then(|_| limit(&mut Chooser::new(seed).apart(0x6c69_6d69), lanes));
+        let mut made = Scenario { begins_again, torn, law, limit, ranks, ..made };
         if c.once_in(40) {
             // A state then holds a copy of the window in the midst of a pass.
             (made.batches, made.batch) = (c.within(60, 120), 24);
@@ -193,7 +206,29 @@ impl Scenario {
             made.rate = made.rate.map(|_| 0.07);
             made.count = made.count.map(|_| 1);
         }
+        made.crowd(&mut Chooser::new(seed).apart(0x6372_6f77));
         made
+    }
+
+    /// In some worlds that watch files are replaced, or many come at once, and the state is far older.
+    fn crowd(&mut self, c: &mut Chooser) {
+        if !self.watch {
+            return;
+        }
+        if c.once_in(6) {
+            let file = c.below(self.files.len() as u64);
+            self.deeds.push((c.below(EVENTFUL), Deed::Replace(file as usize, 1000 + file)));
+        }
+        if c.once_in(4) {
+            self.stale = c.within(2, 6);
+            let (first, many) = (c.below(EVENTFUL), c.within(2, 6));
+            for i in 0..many {
+                let (content, boards) = (2000 + i, c.within(1, 300) as usize);
+                let name = format!("late{}-{content}.bf", c.below(30));
+                self.deeds.push((first + c.below(40), Deed::Arrive(Given { name, content, boards, damage: None })));
+            }
+        }
+        self.deeds.sort_by_key(|(at, _)| *at);
     }
 
     /// Rows of a batch that this rank gives.
@@ -217,6 +252,12 @@ impl Scenario {
             directories,
             pool: self.pool.unwrap_or(1),
             window_law: self.law.map(|[least, slope, power]| WindowLawConfig { least: least as u64, slope, power }),
+            rate_limit: self.limit.map(|[samples_per_insert, size, min_diff, max]| RateLimitConfig {
+                samples_per_insert,
+                min_size_to_sample: size as u64,
+                min_diff,
+                max_diff: Some(max).filter(|max| max.is_finite()),
+            }),
             reservoir: Some(self.reservoir),
             batch_size: self.batch,
             sampling_rate: self.rate,
@@ -256,9 +297,10 @@ impl Scenario {
         push(&|s| s.deeds.clear());
         push(&|s| s.crashes.clear());
         push(&|s| s.stop_at = None);
-        push(&|s| s.stale_state = false);
+        push(&|s| s.stale = 0);
         push(&|s| s.ledger = false);
         push(&|s| s.begins_again = false);
+        push(&|s| s.limit = None);
         push(&|s| s.torn = 0);
         (0..self.deeds.len()).for_each(|i| push(&|s| _ = s.deeds.remove(i)));
         (0..self.crashes.len()).for_each(|i| push(&|s| _ = s.crashes.remove(i)));

@@ -1,0 +1,75 @@
+//! The step of a run -> what happens to the disk or by the consumer then, done and noted. Compares nothing.
+
+use std::sync::Arc;
+
+use super::{Run, bytes};
+use crate::boards;
+use crate::coverage::Fault;
+use crate::scenario::{Deed, EVENTFUL};
+
+impl Run<'_> {
+    /// Does what is due.
+    pub(super) fn deeds(&mut self) {
+        if self.step == EVENTFUL {
+            for file in std::mem::take(&mut self.growing) {
+                self.disk.write(&file.name, bytes(&file), true);
+            }
+            self.disk.trouble(|troubles| *troubles = Default::default());
+        }
+        while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
+            && *at <= self.step
+        {
+            self.next_deed += 1;
+            self.deed(deed);
+        }
+    }
+
+    fn deed(&mut self, deed: &Deed) {
+        let disk = Arc::clone(&self.disk);
+        let name = |file: usize| self.scenario.files.get(file).map(|file| file.name.clone()).unwrap_or_default();
+        match deed {
+            Deed::Break(file, disk_fault) => {
+                let fault = if *disk_fault { Fault::Broken } else { Fault::Forbidden };
+                disk.trouble(|troubles| _ = troubles.broken.insert(name(*file), fault));
+            }
+            Deed::Mend => disk.trouble(|troubles| *troubles = Default::default()),
+            Deed::Away => disk.trouble(|troubles| troubles.away = true),
+            Deed::Short => disk.trouble(|troubles| troubles.short = true),
+            Deed::Stale => disk.trouble(|troubles| troubles.stale = true),
+            Deed::Repeated => disk.trouble(|troubles| troubles.repeated = true),
+            Deed::Double => disk.trouble(|troubles| troubles.doubled = true),
+            Deed::Lose => {
+                disk.met(Fault::HintsLost);
+                disk.lose_hints();
+            }
+            Deed::Arrive(file) => {
+                disk.met(Fault::Arrived);
+                disk.write(&file.name, bytes(file), true);
+            }
+            Deed::Grow(file) => {
+                disk.met(Fault::Grew);
+                let whole = bytes(file);
+                disk.write(&file.name, whole[..whole.len() / 2].to_vec(), false);
+                self.growing.push(file.clone());
+            }
+            Deed::Replace(file, content) => {
+                disk.met(Fault::Replaced);
+                let boards = self.scenario.files[*file].boards;
+                disk.write(&name(*file), boards::file(*content, boards, None), true);
+            }
+            Deed::Vanish(file) => {
+                disk.met(Fault::Vanished);
+                disk.remove(&name(*file));
+            }
+            Deed::Rename(file) => {
+                disk.met(Fault::Renamed);
+                let (folder, key) = (format!("moved-{file}"), name(*file));
+                disk.rename(&key, &format!("{folder}/{}", key.rsplit('/').next().unwrap_or(&key)));
+            }
+            Deed::Stall(steps) => {
+                disk.met(Fault::Stalled);
+                self.stalled = *steps;
+            }
+        }
+    }
+}
