@@ -10,6 +10,7 @@ use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::RowForm;
 use gristmill_format::layout::DType;
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::publish::sync_folder;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::checksums::{self, SumMark, Summing};
@@ -205,7 +206,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Makes everything that was written durable, the header of the open file excepted.
+    /// Makes everything that was written durable, names of files too, the header of the open file excepted.
     ///
     /// Errors: `Path`.
     pub fn sync(&mut self) -> Result<()> {
@@ -220,7 +221,7 @@ impl RowWriter {
             open.flush()?;
             open.file.sync_data().map_err(|e| Error::path(&open.path, &e))?;
         }
-        Ok(())
+        sync_folder(&self.folder)
     }
 
     /// Completes the last file; a pack without rows has one file without rows.
