@@ -202,10 +202,14 @@ mount -o remount,size=64m "$disk" || exit 78
 exit "$code"
 "#;
 
+/// Runs words where mounts are their own.
+fn namespace(words: &[&str]) -> std::io::Result<std::process::Output> {
+    std::process::Command::new("unshare").args(["-rm"]).args(words).output()
+}
+
 #[test]
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn a_full_disk_is_said_and_what_is_left_resumes() {
-    let namespace = |words: &[&str]| std::process::Command::new("unshare").args(["-rm"]).args(words).output();
     let root = tempfile::tempdir().unwrap();
     let (input, disk) = (logs(&root.path().join("logs"), "1"), root.path().join("disk"));
     fs::create_dir(&disk).unwrap();
@@ -233,4 +237,40 @@ fn a_full_disk_is_said_and_what_is_left_resumes() {
         }
     }
     assert!(resumed > 0, "no size let a checkpoint through");
+}
+
+/// Runs the command on a small disk of its own, until it is full; then the disk is larger.
+const FULL_OF_SHARES: &str = r#"
+disk=$1 input=$2 gristmill=$3
+mount -t tmpfs -o size=48k none "$disk" || exit 77
+"$gristmill" pack "$input" "$disk/pack" --share 1/2
+code=$?
+"$gristmill" shares "$disk/pack"
+mount -o remount,size=64m "$disk" || exit 78
+for share in 1 2; do "$gristmill" pack "$input" "$disk/pack" --share $share/2 --quiet || exit 79; done
+"$gristmill" commit "$disk/pack" --quiet || exit 80
+"$gristmill" verify "$disk/pack" --quiet || exit 81
+[[ $(ls "$disk") == pack ]] || exit 82
+exit "$code"
+"#;
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn a_share_on_a_full_disk_fails_by_name_and_is_made_when_there_is_room() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, disk) = (logs(&root.path().join("logs"), "1"), root.path().join("disk"));
+    fs::create_dir(&disk).unwrap();
+    if !namespace(&["bash", "-c", "mount -t tmpfs none \"$1\"", "bash", text(&disk)])
+        .is_ok_and(|ran| ran.status.success())
+    {
+        eprintln!("skipped: no mount namespace can be made here (unshare -rm)");
+        return;
+    }
+    let binary = gristmill(&[]).get_program().to_owned();
+    let words = ["bash", "-c", FULL_OF_SHARES, "bash", text(&disk), text(&input), binary.to_str().unwrap()];
+    let ran = namespace(&words).unwrap();
+    let (out, said) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+    assert_eq!(ran.status.code(), Some(1), "{out}{said}");
+    assert!(said.contains("disk is full") || said.contains("No space left"), "{said}");
+    assert!(out.contains("0 of 2 shares are done"), "{out}");
 }
