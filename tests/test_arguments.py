@@ -23,6 +23,7 @@ GIVEN = {
         "Merged",
         "Packed",
         "Recovered",
+        "ToldGames",
         "Valued",
         "Made",
         "Verification",

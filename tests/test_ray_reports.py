@@ -35,6 +35,20 @@ def test_ray_makes_the_reports_of_one_process(cluster: Any, games: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "checked.json", "counted.json"]
 
 
+@pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
+def test_ray_tells_and_compares_games_as_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:  # noqa: F811
+    pack, one, text = tmp_path / "pack", tmp_path / "one.pgn", tmp_path / "ray.pgn"
+    told_by_one = gm.convert(games, one, "pgn")
+    words = ["ray", "convert", games, text, "--to", "pgn", "--shares", 3, "--address", cluster.address]
+    assert f"{told_by_one.games} games of" in run(*words, code=1).stdout
+    assert text.read_bytes() == one.read_bytes()
+    gm.pack(games, pack)
+    found = gristmill.ray.verify(pack, tmp_path / "report.json", against=games, shares=3, address=cluster.address)
+    expected = gm.verify(pack, against=games)
+    assert (found.made, found.result, expected.fault_count) == (3, expected, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.pgn", "pack", "ray.pgn", "report.json"]
+
+
 def test_reports_are_planned_without_a_cluster(games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     for job in (gristmill.ray.verify, gristmill.ray.stats):

@@ -99,6 +99,46 @@ def test_rescoring_and_filtering_from_python_are_what_the_commands_do(drop: Path
         gm.rescore(drop, out, dist_tmp=1)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("to", ["pgn", "fen"])
+def test_texts_of_shares_are_that_of_one_process(drop: Path, tmp_path: Path, to: Any) -> None:
+    """Of games loose, in tars and in a pack, a damaged one among them, which the commit names as one process does."""
+    gm.pack(drop / "tars", drop / "pack")
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    expected = gm.convert(drop, whole, to)
+    assert expected.games == 25
+    assert sum(expected.left_out.values()) == 1
+    for of in (1, 4, 40):
+        made = [gm.convert(drop, out, to, share=(number, of)) for number in range(of, 0, -1)]
+        assert sum(one.games for one in made) == expected.games
+        again = gm.convert(drop, out, to, share=(1, of)).share
+        assert again is not None
+        assert again.there
+        with pytest.raises(gm.ConfigError, match=f"the job: convert --to {to} there, convert --to bulletformat now"):
+            gm.convert(drop, out, "bulletformat", share=(1, of))
+        kept = shutil.copytree(f"{out}.shares", tmp_path / "kept")
+        done = gm.commit(out)
+        assert replace(done, seconds=0, output="") == replace(expected, seconds=0, output="")
+        assert out.read_bytes() == whole.read_bytes()
+        # A commit that was killed before it removed the shares; then another file, and words that were cut.
+        shutil.copytree(kept, f"{out}.shares")
+        gm.commit(out)
+        shutil.copytree(kept, f"{out}.shares")
+        out.write_bytes(b"mine")
+        with pytest.raises(gm.ConfigError, match="overwrite replaces it"):
+            gm.commit(out)
+        assert out.read_bytes() == b"mine"
+        gm.commit(out, overwrite=True)
+        assert out.read_bytes() == whole.read_bytes()
+        words = next(path for path in kept.glob("*/*/words") if path.stat().st_size)
+        words.write_bytes(words.read_bytes()[:-1])
+        out.unlink()
+        kept.rename(f"{out}.shares")
+        with pytest.raises(gm.FormatError, match="make it again"):
+            gm.commit(out)
+        shutil.rmtree(f"{out}.shares")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "whole"]
+
+
 def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path: Path) -> None:
     rows, demos, out = tmp_path / "rows", tmp_path / "demos.npz", tmp_path / "out"
     gm.generate("2048", tmp_path / "logs", games=2, seed=1, depth=0, moves_max=20)
@@ -107,7 +147,8 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
     before = sorted(path.name for path in tmp_path.iterdir())
     wrong: list[tuple[Path, Path, dict[str, Any], str]] = [
         (rows, out, {"to": "exponents"}, "for games of chess"),
-        (drop, tmp_path / "out.pgn", {"to": "pgn"}, "text has none of it"),
+        (drop, tmp_path / "out.binpack", {"to": "binpack"}, "binpacks that are put one behind the other are one"),
+        (drop, tmp_path / "out.pgn", {"to": "pgn", "overwrite": True}, "a commit with overwrite does"),
         (drop, out, {"version": 7, "share": (0, 2)}, "counted from 1"),
         (drop, out, {"version": 7, "share": "two"}, "such as 17/400"),
         (drop, out, {"version": 7, "share": (1.5, 2)}, "such as"),
@@ -119,7 +160,7 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
             gm.convert(source, place, **{"share": (1, 2), **options})
     refused: list[tuple[list[Any], str]] = [
         ([rows, out, "--to", "exponents"], "which are put in order together"),
-        ([drop, tmp_path / "out.pgn"], "becomes one text"),
+        ([demos, tmp_path / "shard.tar.zst"], "to a shard of its own in one folder"),
         ([drop, out, "--version", "7", "--share", "3/2"], "from 1 to 2"),
     ]
     for words, says in refused:

@@ -169,7 +169,7 @@ def filter(  # noqa: A001  (as `gristmill.filter`)
 def convert(
     input: Path,  # noqa: A002
     output: Path,
-    to: Literal["v6", "v7"] | None = None,
+    to: Literal["v6", "v7", "pgn", "fen", "bulletformat"] | None = None,
     *,
     shares: int | None = None,
     num_cpus: float = 1,
@@ -182,11 +182,12 @@ def convert(
     threads: int | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
-) -> OnRay[ConvertedGames]:
+) -> OnRay[Any]:
     """Writes the games of chess that `gristmill.convert` writes; see this module for what all jobs take and raise.
 
-    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.convert`. Rows of 2048,
-    demonstrations and text have no shares: they are made of all inputs together.
+    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.convert`, and so is the
+    result: `ConvertedGames`, or `ToldGames` of one file of text or boards. Rows of 2048, demonstrations and binpacks
+    have no shares: they are made of all inputs together.
     """
     options = {
         "to": to,
@@ -234,6 +235,7 @@ def verify(
     shares: int | None = None,
     num_cpus: float = 1,
     address: str | None = None,
+    against: Path | None = None,
     max_faults: int = 100,
     workers: int | None = None,
     dry_run: bool = False,
@@ -247,13 +249,15 @@ def verify(
         shares: how many.
         num_cpus: processors of each task.
         address: of the cluster.
+        against: as for `gristmill.verify`: `input` is a pack then, and the shares are of these games.
         max_faults: as for `gristmill.verify`.
         workers: threads of each task.
         dry_run: see what would be made only.
         progress: called with the shares that are done, and all.
     """
     cluster = Cluster(shares, num_cpus, address, workers)
-    return by_shares("verify", (input, output), {"max_faults": max_faults}, cluster, dry_run, progress)
+    options = {"against": None if against is None else of_all(against), "max_faults": max_faults}
+    return by_shares("verify", (input, output), options, cluster, dry_run, progress)
 
 
 @named

@@ -342,7 +342,7 @@ pub(crate) struct Verify {
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Folder of the games that one pack was made of: lists those whose records the pack does not hold bit for bit.
-    #[arg(long, value_name = "DIR", conflicts_with = "share")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reporting: Reporting,

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::dedup::{self, Duplicates};
 use crate::mark::{self, Marked};
+use crate::notation::{self, Told};
 use crate::pack::{self, Packed};
 use crate::reports;
 use crate::rewrite::{self, Rewritten};
@@ -48,6 +49,8 @@ pub enum Made {
     Duplicates(Box<Duplicates>),
     /// A tokenizer.
     Tokenizer(Box<Summary>),
+    /// Games as text.
+    Told(Box<Told>),
 }
 
 /// What an output is, for one that goes to a bucket.
@@ -74,7 +77,7 @@ struct Row {
 }
 
 /// All of them.
-static ROWS: [Row; 10] = [
+static ROWS: [Row; 13] = [
     Row {
         job: verify::JOB,
         output: Output::File,
@@ -111,11 +114,24 @@ static ROWS: [Row; 10] = [
         is_there: pack::is_there,
         commit: |whole, progress| Ok(Made::Pack(Box::new(pack::commit(whole, progress)?))),
     },
+    text(notation::PGN),
+    text(notation::FEN),
+    text(notation::BOARDS),
     games("rescore", rewrite::is_there),
     games("filter", rewrite::is_there),
     games("convert", rewrite::is_there),
     games("split", rewrite::are_sides_there),
 ];
+
+/// The row of a job that writes games as text.
+const fn text(job: &'static str) -> Row {
+    Row {
+        job,
+        output: Output::File,
+        is_there: reports::is_there,
+        commit: |whole, progress| Ok(Made::Told(Box::new(notation::commit(whole, progress)?))),
+    }
+}
 
 /// The row of a job that writes games again.
 const fn games(job: &'static str, is_there: fn(&Path) -> Result<bool>) -> Row {

@@ -1,6 +1,8 @@
 //! Games of any form, in files or packs -> one file: text of their moves or positions, boards, chains. Games that no words can tell
 //! are left out and named; the file appears whole or not at all.
 
+mod part;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +19,12 @@ use gristmill_engine::store::publish::Staged;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
+pub(crate) use self::part::{BOARDS, FEN, PGN, commit};
 use crate::files::{self, Found};
+use crate::inputs::Place;
 use crate::merge::danger;
 use crate::meter::Meter;
+use crate::shares::{Share, Shared};
 pub use crate::work::Words;
 use crate::work::{Opened, Scribe, Work, is_unreadable};
 
@@ -42,6 +47,8 @@ pub struct NotationOptions {
     pub overwrite: bool,
     /// Read everything, and write nothing.
     pub dry_run: bool,
+    /// Of the games of many machines only this share, made beside the file.
+    pub share: Option<Share>,
     /// Set from another thread to end early.
     pub stop: Arc<AtomicBool>,
 }
@@ -71,14 +78,21 @@ pub struct Told {
     pub dry_run: bool,
     /// How long it took by the clock.
     pub seconds: f64,
+    /// Which share it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Shared>,
 }
 
 /// Tells all games at a path, in order of name and number. `progress` gets the number of games so far.
 ///
-/// Errors: `Config` for an output that is there, or inside the input; `Path`; `Format` for what cannot be read; `Stopped`.
+/// Errors: `Config` for an output that is there, or inside the input; `Path`; `Format` for what cannot be read; `Stopped`; of a share
+/// as [`crate::shares::make`], and `Config` in `share` for words that are not made by shares.
 pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Result<Told> {
     let (path, out) = (resolved(&options.path)?.into_owned(), writable(&options.out, "output")?.into_owned());
     danger::check(std::slice::from_ref(&path), &out)?;
+    if let Some(share) = options.share {
+        return part::share(options, (path, out), share, progress);
+    }
     if out.exists() && !options.overwrite {
         let text = format!("{}: there is something already; --overwrite replaces it", out.display());
         return Err(Error::config("output", text));
@@ -87,19 +101,14 @@ pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Res
     let before = meter.now();
     let mut staged = if options.dry_run { None } else { Some(Staged::within(out)?) };
     files::walk(&path, &mut |found| match found {
-        Found::File(file) => telling.file(&file, &mut staged, progress),
+        Found::File(file) => telling.file(&file, Place::whole(), &mut staged, progress),
         Found::Fault(e) => telling.fault(e),
         Found::Unlisted(unlisted) => Err(Error::State(format!("files could not be listed: {}", unlisted.latest))),
-        Found::Pack(folder) => {
-            let text = format!("{} is a pack of rows of 2048, which have no such words", folder.display());
-            Err(Error::config("path", text))
-        }
+        Found::Pack(folder) => Err(of_rows(&folder)),
         Found::Other => Ok(()),
     })?;
     if telling.told.games == 0 {
-        let first = telling.told.faults.first().map(|fault| format!("; the first that was left out: {fault}"));
-        let text = format!("no game in {} could be told{}", path.display(), first.unwrap_or_default());
-        return Err(Error::config("path", text));
+        return Err(none(&format!("no game in {}", path.display()), &telling.told.faults));
     }
     telling.end(&mut staged)?;
     if let Some(mut staged) = staged {
@@ -108,6 +117,18 @@ pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Res
     }
     telling.told.seconds = meter.now().wall - before.wall;
     Ok(telling.told)
+}
+
+/// The refusal of a pack of rows.
+fn of_rows(folder: &Path) -> Error {
+    let text = format!("{} is a pack of rows of 2048, which have no such words", folder.display());
+    Error::config("path", text)
+}
+
+/// The error where no game could be told.
+fn none(what: &str, faults: &[String]) -> Error {
+    let first = faults.first().map(|fault| format!("; the first that was left out: {fault}"));
+    Error::config("path", format!("{what} could be told{}", first.unwrap_or_default()))
 }
 
 struct Telling<'a> {
@@ -134,6 +155,7 @@ impl<'a> Telling<'a> {
             faults: Vec::new(),
             dry_run: options.dry_run,
             seconds: 0.0,
+            share: None,
         };
         Telling { options, told, scribes: Vec::new(), text: Vec::new(), stored: Vec::new(), chunk: Chunk::default() }
     }
@@ -169,12 +191,19 @@ impl<'a> Telling<'a> {
         self.flush(staged)
     }
 
-    fn file(&mut self, file: &Opened, staged: &mut Option<Staged>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    /// Tells the chunks of a file that are this process's own.
+    fn file(
+        &mut self,
+        file: &Opened,
+        place: Place,
+        staged: &mut Option<Staged>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         let tags = said(file).unwrap_or_default();
-        for fault in file.source.faults() {
+        for fault in file.source.faults().iter().filter(|_| place.begins()) {
             self.fault(fault.clone().in_source(&file.path))?;
         }
-        for i in 0..file.source.len() {
+        for i in (0..file.source.len()).filter(|i| place.has(file, *i)) {
             if self.options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }

@@ -70,8 +70,10 @@ impl<R: Report> Said for Record<R> {
 pub(crate) struct Reporting<'a> {
     /// Its name.
     pub(crate) job: &'static str,
-    /// What it reads.
+    /// What it reports on, as plans name it.
     pub(crate) paths: &'a [PathBuf],
+    /// What is cut: these paths, unless the job reads others besides.
+    pub(crate) cut: &'a [PathBuf],
     /// The options that change the report.
     pub(crate) options: BTreeMap<String, Value>,
 }
@@ -87,13 +89,13 @@ impl Reporting<'_> {
         look: impl FnOnce(&Inputs, Portion, &mut dyn FnMut()) -> Result<R>,
     ) -> Result<Reported> {
         let output = place(&sharing.output)?;
-        let inputs = Inputs::list(self.paths);
+        let inputs = Inputs::list(self.cut);
         let units = inputs.units()?;
         let portion = Portion::of(&units, sharing.share);
-        let input = self.paths.iter().find(|path| is_below(&output, path)).or(self.paths.first());
+        let input = self.cut.iter().find(|path| is_below(&output, path)).or(self.cut.first());
         let input = input.cloned().unwrap_or_default();
         let look = |renew: &mut dyn FnMut()| look(&inputs, portion, renew);
-        let Reporting { job, options, paths } = self;
+        let Reporting { job, options, paths, .. } = self;
         let job = Part { job, input, output: &output, options: named(options, paths), units, look };
         let Outcome { shared, folder, said } = make(job, sharing.share, sharing.dry_run)?;
         let (files, chunks, frames) = said.map_or((0, 0, 0), |said| said.part.counted());
@@ -233,7 +235,7 @@ pub(crate) fn send(output: &Path, line: Vec<u8>, overwrite: bool) -> Result<()> 
     }
 }
 
-/// The refusal of a report that is there.
-fn there(output: &Path, advice: &str) -> Error {
+/// The refusal of a file that is there.
+pub(crate) fn there(output: &Path, advice: &str) -> Error {
     Error::config("output", format!("{}: there is a file already: {advice}", output.display()))
 }

@@ -10,6 +10,7 @@ use gristmill_jobs::convert::{ConvertOptions, Kind, convert};
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::demos::{self, Choice, SpaceOptions, TaskOptions};
 use gristmill_jobs::notation::{NotationOptions, Words, notation};
+use gristmill_jobs::shares::Share;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -48,14 +49,16 @@ struct Text {
     to: Words,
     overwrite: bool,
     dry_run: bool,
+    share: Option<String>,
 }
 
-/// Writes games as text.
+/// Writes games as text, or a share of them.
 #[pyfunction]
 pub(crate) fn tell_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
-    let Text { input: path, output: out, to: words, overwrite, dry_run } = parsed(options)?;
+    let Text { input: path, output: out, to: words, overwrite, dry_run, share } = parsed(options)?;
+    let share = share.map(|share| share.parse::<Share>()).transpose()?;
     let stop = Arc::default();
-    let options = NotationOptions { path, out, words, overwrite, dry_run, stop: Arc::clone(&stop) };
+    let options = NotationOptions { path, out, words, overwrite, dry_run, share, stop: Arc::clone(&stop) };
     watched(py, &stop, |look| notation(&options, &mut |_| look()))
 }
 

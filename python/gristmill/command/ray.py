@@ -16,13 +16,13 @@ from gristmill.command.pack import left_out
 from gristmill.command.progress import Progress
 from gristmill.config import PositionSamplingConfig
 from gristmill.errors import ConfigError
-from gristmill.jobs.converting import ConvertedGames
+from gristmill.jobs.converting import ConvertedGames, ToldGames
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
 from gristmill.packs.packed import Duplicates
 
 #: What jobs make.
-_Result: TypeAlias = Packed | ConvertedGames | Verification | Duplicates | dict[str, Any]
+_Result: TypeAlias = Packed | ConvertedGames | ToldGames | Verification | Duplicates | dict[str, Any]
 
 _EXAMPLES = """\
 examples:
@@ -153,7 +153,9 @@ def _convert(job: Any) -> None:
     job.add_argument("--container", choices=("loose", "tar"), help=says)
     says = "maximum number of games in each new tar [default: 1000]"
     job.add_argument("--games-per-tar", metavar="N", type=whole(1), default=1000, help=says)
-    names = ("version", "st_q_theta", "lossy", "container", "games_per_tar")
+    says = "one file of text, or of boards, instead of records [default: records]"
+    job.add_argument("--to", choices=("pgn", "fen", "bulletformat"), help=says)
+    names = ("to", "version", "st_q_theta", "lossy", "container", "games_per_tar")
     job.set_defaults(run=_run, make=ray.convert, own=names)
 
 
@@ -172,7 +174,9 @@ def _verify(job: Any) -> None:
     job.add_argument(
         "--max-faults", metavar="N", type=whole(0), default=100, help="faults that are listed [default: 100]"
     )
-    job.set_defaults(run=_run, make=ray.verify, threaded="workers", own=("max_faults",))
+    says = "look for the games at DIR in IN, which is a pack then; the shares are of these games"
+    job.add_argument("--against", metavar="DIR", help=says)
+    job.set_defaults(run=_run, make=ray.verify, threaded="workers", own=("against", "max_faults"))
 
 
 def _stats(job: Any) -> None:
@@ -260,6 +264,10 @@ def _said(args: argparse.Namespace, result: _Result) -> tuple[list[str], str]:
     if isinstance(result, Verification):
         args.code = 0 if result.ok else 1
         return [], f"{result.fault_count} faults of {result.checked} frames in {result.files} files"
+    if isinstance(result, ToldGames):
+        args.code = 1 if result.left_out else 0
+        lines = [f"left out: {fault}" for fault in result.faults]
+        return lines, f"{result.games} games of {result.frames} positions as {result.to}"
     if result.damaged:
         args.code = 1
     dropped = [f"dropped: {count}: {reason}" for reason, count in result.dropped.items()]

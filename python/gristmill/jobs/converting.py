@@ -88,7 +88,7 @@ class ConvertedGames:
 
 @dataclass(frozen=True)
 class ToldGames:
-    """What came of games that were written as one file."""
+    """What came of games that were written as one file. Of a share its own numbers."""
 
     output: str
     #: `pgn`, `fen`, `bulletformat` or `binpack`.
@@ -105,6 +105,7 @@ class ToldGames:
     faults: list[str]
     dry_run: bool
     seconds: float
+    share: part.Share | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ def convert(
     output: Path,
     to: Literal["pgn", "fen", "bulletformat", "binpack"],
     *,
+    share: part.OneOf | None = ...,
     overwrite: bool = ...,
     dry_run: bool = ...,
 ) -> ToldGames: ...
@@ -289,9 +291,9 @@ def convert(
         container: a `.gz` for each game, or tars; by default what they are in.
         games_per_tar: games in each new tar, at most.
         threads: of games; one per core by default. They change no byte.
-        share: of records that many machines convert, the share of the files that is converted now, `"17/400"` or
-            `(17, 400)`, counted from 1. It is made beside `output`, once however often this is called; `commit` makes
-            the output of all.
+        share: of games that many machines convert, to all but `binpack`, the share of the files that is converted now,
+            `"17/400"` or `(17, 400)`, counted from 1. It is made beside `output`, once however often this is called;
+            `commit` makes the output of all.
         config: a TOML file with the tables `env_cfg` and `env_data`.
         benchmark: what native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
         task: the task, for the metadata of the shard.
@@ -412,10 +414,19 @@ def done_with_games(text: str) -> ConvertedGames:
 
 def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:
     for name, default in _OF["games"].items():
-        if options[name] != default:
+        # Text has one thread, whatever the number.
+        if name not in ("share", "threads") and options[name] != default:
             raise ConfigError(f"`{name}`: for records; text has none of it", field=name)
     given = {name: options[name] for name in ("input", "output", "dry_run")}
-    return ToldGames(**json.loads(_gristmill.tell_games(json.dumps({**given, "to": to, "overwrite": overwrite}))))
+    given["share"] = None if options["share"] is None else part.words(options["share"])
+    return told_games(_gristmill.tell_games(json.dumps({**given, "to": to, "overwrite": overwrite})))
+
+
+def told_games(text: str) -> ToldGames:
+    """What the engine says of games that it told."""
+    result: dict[str, Any] = json.loads(text)
+    share = result.pop("share", None)
+    return ToldGames(**result, share=share and part.Share(**share))
 
 
 def check_whole(options: Mapping[str, Any], name: str, least: int, most: int = 2**32 - 1) -> None:

@@ -63,6 +63,7 @@ def verify(
 @overload
 def verify(
     *paths: Path,
+    against: Path | None = None,
     max_faults: int = 100,
     workers: int | None = None,
     share: part.OneOf,

@@ -22,7 +22,6 @@ const GAMES_PER_TAR: u32 = 1000;
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
     if let Some(words) = notation::asked(args) {
-        whole(args, "becomes one text")?;
         return notation::run(args, words);
     }
     let kind = match Kind::of(&args.rewriting.path, &args.rewriting.out)? {
@@ -32,23 +31,29 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     match kind {
         Kind::Games => chess(args),
         Kind::Rows => {
-            whole(args, "holds rows of 2048, which are put in order together")?;
+            whole(
+                args,
+                "holds rows of 2048, which are put in order together; convert folders one by one, and merge the packs",
+            )?;
             g2048(args)
         }
         Kind::Demonstrations => {
-            whole(args, "holds demonstrations, which become one data set")?;
+            let why = "holds demonstrations, and the order, the spaces and the compression of one data set are of all of them together; \
+                       convert some of the files on each machine, each time to a shard of its own in one folder, which loaders \
+                       read as one data set";
+            whole(args, why)?;
             demonstrations(args)
         }
     }
 }
 
-/// Refuses `--share` for conversions that do not write one file for each input file.
+/// Refuses `--share` for conversions of all inputs together.
 fn whole(args: &Convert, why: &str) -> Result<()> {
     match args.rewriting.share {
         None => Ok(()),
         Some(_) => {
             let path = args.rewriting.path.display();
-            Err(Failure::Usage(format!("--share: shares are of records of chess games; {path} {why}")))
+            Err(Failure::Usage(format!("--share: {path} {why}")))
         }
     }
 }

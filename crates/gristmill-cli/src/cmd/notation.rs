@@ -1,8 +1,9 @@
 //! `convert` to PGN and FEN, bulletformat and binpack: games of any form as one file.
 
 use gristmill_engine::Error;
-use gristmill_jobs::notation::{NotationOptions, Words, notation};
+use gristmill_jobs::notation::{NotationOptions, Told, Words, notation};
 
+use super::shares::AGAIN_OF_SHARE;
 use crate::args::convert::{Chess, Convert, G2048, To};
 use crate::failure::{Failure, Result};
 use crate::report::{self, converting};
@@ -45,16 +46,23 @@ pub(super) fn run(args: &Convert, words: Words) -> Result<()> {
         words,
         overwrite: *overwrite,
         dry_run: args.rewriting.dry_run,
+        share: args.rewriting.share,
         stop: stopping::flag()?,
     };
     let told = notation(&options, &mut |_| {}).map_err(|e| match e {
+        Error::Stopped if options.share.is_some() => Failure::stopped(AGAIN_OF_SHARE),
         Error::Stopped => Failure::stopped("the output is as it was"),
         e => e.into(),
     })?;
-    if args.rewriting.json {
-        report::json(&told)?;
-    } else {
-        report::text_out(&converting::told(&told))?;
+    if told.share.is_some() {
+        // What was left out is a matter of the commit.
+        return Ok(report::either(args.rewriting.json, &told, converting::told)?);
     }
+    self::told(args.rewriting.json, &told)
+}
+
+/// Says what came of it.
+pub(super) fn told(json: bool, told: &Told) -> Result<()> {
+    report::either(json, told, converting::told)?;
     if told.left_out.is_empty() { Ok(()) } else { Err(Failure::Faults) }
 }

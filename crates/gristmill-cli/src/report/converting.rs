@@ -5,6 +5,8 @@ use std::fmt::Write;
 use gristmill_jobs::convert::Converted;
 use gristmill_jobs::notation::Told;
 
+use super::shares;
+
 /// At most this many lines are about single runs.
 const LINES: usize = 20;
 
@@ -12,6 +14,11 @@ const LINES: usize = 20;
 pub(crate) fn told(told: &Told) -> String {
     let mut out = String::new();
     told.faults.iter().for_each(|fault| _ = writeln!(out, "left out: {fault}"));
+    if let Some(share) = &told.share {
+        let folder = format!("{}.shares", told.output);
+        let holds = format!("{} games of {} positions as {}", told.games, told.frames, told.to.name());
+        return out + &shares::made(share, told.dry_run, &holds, &folder);
+    }
     let left_out: u64 = told.left_out.values().sum();
     let verb = if told.dry_run { "would hold" } else { "holds" };
     let Told { output, games, frames, bytes, to, .. } = told;

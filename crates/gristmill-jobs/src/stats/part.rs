@@ -31,7 +31,7 @@ pub fn share(
     crate::in_order::check(options.workers)?;
     let recorded = [("q_weight", options.q_weight), ("pol_scale", options.pol_scale)];
     let recorded = recorded.into_iter().map(|(name, weight)| (name.to_owned(), json!(weight)));
-    let reporting = Reporting { job: JOB, paths, options: recorded.collect() };
+    let reporting = Reporting { job: JOB, paths, cut: paths, options: recorded.collect() };
     reporting.share(sharing, |inputs, portion, renew| {
         count(inputs, portion, options, &mut |stats| {
             renew();

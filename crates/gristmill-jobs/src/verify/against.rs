@@ -16,14 +16,17 @@ use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Fault, Progress, Verification, VerifyOptions, fault_of};
-use crate::files::{self, Closed, Found};
+use crate::files::{self, Found};
 use crate::in_order::InOrder;
+use crate::inputs::{OwnFile, Place};
 use crate::kinds;
 use crate::work::Opened;
 
 /// A pack whose games are looked for.
-struct Pack {
+pub(super) struct Pack {
     folder: PathBuf,
+    /// What its manifest is, which differs between packs.
+    pub(super) identity: String,
     kind: &'static str,
     files: Vec<OpenSource>,
     /// File and chunk of each game, by the hash of its records.
@@ -41,6 +44,7 @@ impl Pack {
             ));
         }
         let manifest = Manifest::read(folder)?;
+        let identity = format!("{:032x}", xxh3_128(manifest.to_json()?.as_bytes()));
         let kind = kinds::of(&manifest.codec).map_err(|e| e.in_source(folder.display().to_string()))?;
         if kind.facts().is_none() {
             return refuse(format!(
@@ -56,7 +60,7 @@ impl Pack {
             games.insert(game.content, (game.file as usize, game.chunk as usize));
             Ok(())
         })?;
-        Ok(Pack { folder: folder.to_owned(), kind: kind.name(), files, games })
+        Ok(Pack { folder: folder.to_owned(), identity, kind: kind.name(), files, games })
     }
 
     /// Whether the pack has a game of these records.
@@ -74,47 +78,76 @@ impl Pack {
 ///
 /// Errors: `Config`, `Stopped`; `Format` for a pack that cannot be opened.
 pub(super) fn verify(
-    folder: &Path,
     sources: &Path,
     options: &VerifyOptions,
     report: &mut Verification,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let (pack, keep) = (Arc::new(Pack::open(folder)?), options.max_faults);
-    let listing = files::list(sources)?;
-    let files: Arc<[Closed]> = listing.files.into();
-    let (count, listed) = (files.len(), Arc::clone(&files));
-    let compare = move |i: usize| one_file(&listed[i], &pack, keep);
+    let (pack, listing) = (Arc::new(of(options)?), files::list(sources)?);
+    let files = listing.files.into_iter().map(|file| OwnFile { file, place: Place::whole() }).collect();
+    compare(&pack, sources, files, options, report, progress)?;
+    for unlisted in listing.unlisted {
+        report.add(options.max_faults, fault_of(sources, &unlisted));
+    }
+    nothing(sources, options.max_faults, report);
+    Ok(())
+}
+
+/// The one pack that games are compared with.
+///
+/// Errors: `Config` in `against` for other paths, and for what is no pack of chess games; `Format` with the file.
+pub(super) fn of(options: &VerifyOptions) -> Result<Pack> {
+    let [pack] = options.paths.as_slice() else {
+        return Err(gristmill_engine::Error::config("against", "expected one pack to compare the games with"));
+    };
+    Pack::open(pack)
+}
+
+/// Adds the games in `files` that are not in the pack to `report`, in order.
+///
+/// Errors: `Path` where no thread can be had; `Stopped`.
+pub(super) fn compare(
+    pack: &Arc<Pack>,
+    sources: &Path,
+    files: Vec<OwnFile>,
+    options: &VerifyOptions,
+    report: &mut Verification,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let (count, keep, pack) = (files.len(), options.max_faults, Arc::clone(pack));
+    let compare = move |i: usize| one_file(&files[i], &pack, keep);
     let started = InOrder::start(options.workers.min(count.max(1)), count, options.stop.clone(), compare);
     let mut flow = started.map_err(|e| gristmill_engine::Error::path(sources, &e))?;
     while let Some(found) = flow.next()? {
         report.absorb(keep, found);
         progress(report, None);
     }
-    for unlisted in listing.unlisted {
-        report.add(keep, fault_of(sources, &unlisted));
-    }
+    Ok(())
+}
+
+/// Adds the fault of sources that have no game, where that is all that was found.
+pub(super) fn nothing(sources: &Path, keep: usize, report: &mut Verification) {
     if report.chunks == 0 && report.fault_count == 0 {
         let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");
         report.add(keep, Fault::new(&e.in_source(sources.display().to_string())));
     }
-    Ok(())
 }
 
-fn one_file(file: &Closed, pack: &Pack, keep: usize) -> Verification {
+fn one_file(own: &OwnFile, pack: &Pack, keep: usize) -> Verification {
     let mut found = Verification::default();
-    match file.open() {
-        Found::File(file) if file.kind.name() == pack.kind => games(&file, pack, keep, &mut found),
+    match own.file.open() {
+        Found::File(file) if file.kind.name() == pack.kind => games(&file, own.place, pack, keep, &mut found),
+        _ if !own.place.begins() => {}
         Found::Fault(e) => found.add(keep, Fault::new(&e)),
         _ => found.skipped += 1,
     }
     found
 }
 
-fn games(file: &Opened, pack: &Pack, keep: usize, found: &mut Verification) {
-    found.files += 1;
+fn games(file: &Opened, place: Place, pack: &Pack, keep: usize, found: &mut Verification) {
+    found.files += u64::from(place.begins());
     let (mut stored, mut chunk, mut packed) = (Vec::new(), Chunk::default(), Chunk::default());
-    for i in 0..file.source.len() {
+    for i in (0..file.source.len()).filter(|i| place.has(file, *i)) {
         found.chunks += 1;
         let read = file.fetch(i, &mut stored).and_then(|()| file.decode(i, &stored, &mut chunk));
         let compared = read.and_then(|()| pack.has(chunk.records(), &mut packed));

@@ -65,10 +65,7 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
     crate::in_order::check(options.workers)?;
     let mut report = Verification::default();
     if let Some(sources) = &options.against {
-        let [pack] = options.paths.as_slice() else {
-            return Err(Error::config("against", "expected one pack to compare the games with"));
-        };
-        against::verify(pack, sources, options, &mut report, progress)?;
+        against::verify(sources, options, &mut report, progress)?;
         report.ok = report.fault_count == 0;
         return Ok(report);
     }

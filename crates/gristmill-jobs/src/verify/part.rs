@@ -2,11 +2,14 @@
 //! one process finds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::against;
 use super::pack::{self, OfPack, Telling};
 use super::{Fault, Progress, Verification, VerifyOptions, beside, interrupted, nothing, of_files};
 use crate::inputs::Inputs;
@@ -36,26 +39,46 @@ struct OfPath {
 /// The name of the job in plans.
 pub(crate) const JOB: &str = "verify";
 
+/// The options of a comparison with sources: their folder, and what the manifest of the pack is.
+const AGAINST: &str = "against";
+const PACK: &str = "pack";
+
 /// The option with how many faults are listed.
 const MAX_FAULTS: &str = "max_faults";
 
 /// Verifies a share of the files at the paths, unless the share is done.
 ///
-/// Errors: as [`super::verify`]; `Config` in `share` where a path cannot be listed, has nothing, or has what an interrupted job left,
-/// and for a comparison with sources; as [`crate::shares::make`].
+/// Of a comparison with sources the share is of these.
+///
+/// Errors: as [`super::verify`]; `Config` in `share` where a path cannot be listed, has nothing, or has what an interrupted job left;
+/// as [`crate::shares::make`].
 pub fn share(options: &VerifyOptions, sharing: &Sharing, progress: &mut Progress<'_>) -> Result<Reported> {
     crate::in_order::check(options.workers)?;
-    if options.against.is_some() {
-        let text = "a comparison with sources is not cut: compare the pack with a part of the sources on each machine";
-        return Err(Error::config("share", text));
-    }
     for path in &options.paths {
         if let Some(e) = interrupted(path)? {
             return Err(Error::config("share", e.to_string()));
         }
     }
-    let recorded = [(MAX_FAULTS.to_owned(), Value::from(options.max_faults as u64))];
-    let reporting = Reporting { job: JOB, paths: &options.paths, options: recorded.into() };
+    let mut recorded = BTreeMap::from([(MAX_FAULTS.to_owned(), Value::from(options.max_faults as u64))]);
+    if let Some(sources) = &options.against {
+        let pack = Arc::new(against::of(options)?);
+        recorded.insert(AGAINST.to_owned(), Value::from(sources.display().to_string()));
+        recorded.insert(PACK.to_owned(), Value::from(pack.identity.clone()));
+        let cut = std::slice::from_ref(sources);
+        let reporting = Reporting { job: JOB, paths: &options.paths, cut, options: recorded };
+        return reporting.share(sharing, |inputs, portion, renew| {
+            let mut found = OfPath::default();
+            for own in inputs.own(portion) {
+                against::compare(&pack, sources, own.files, options, &mut found.files, &mut |found, of_pack| {
+                    renew();
+                    progress(found, of_pack);
+                })?;
+            }
+            Ok(Part { paths: vec![found] })
+        });
+    }
+    let paths = &options.paths;
+    let reporting = Reporting { job: JOB, paths, cut: paths, options: recorded };
     reporting.share(sharing, |inputs, portion, renew| {
         Part::of(inputs, portion, options, &mut |found, of_pack| {
             renew();
@@ -73,6 +96,9 @@ pub(crate) fn commit(whole: &Whole) -> Result<Verification> {
     reports::commit(whole, |parts: Vec<Part>| {
         let mut all = Part::default();
         parts.into_iter().for_each(|part| all.join(max_faults, part));
+        if let Some(sources) = whole.plan.options.get(AGAINST).and_then(Value::as_str) {
+            all.paths.iter_mut().for_each(|path| against::nothing(Path::new(sources), max_faults, &mut path.files));
+        }
         Ok(all.found(max_faults))
     })
 }

@@ -229,6 +229,39 @@ fn a_path_without_data_is_a_fault_of_all_shares_together() {
 }
 
 #[test]
+fn a_comparison_with_sources_by_shares_is_that_of_one_process() {
+    let root = tempfile::tempdir().unwrap();
+    corpus(root.path());
+    fs::create_dir(root.path().join("texts")).unwrap();
+    fs::write(root.path().join("texts/notes.txt"), "no game").unwrap();
+    let mut found = Vec::new();
+    for sources in ["loose", "packs", "more", "texts"] {
+        let against = Some(root.path().join(sources));
+        let options = VerifyOptions { against, max_faults: 3, ..VerifyOptions::new(vec![root.path().join("one")]) };
+        let whole = verify::verify(&options, &mut |_, _| {}).unwrap();
+        found.push((whole.chunks > 0, whole.fault_count));
+        for of in [1, 3, 20] {
+            assert_eq!(verified(&options, of).0, line(&whole), "{of} shares of {sources}");
+        }
+    }
+    assert!(found[0].1 > 3, "games that are not in the pack: {found:?}");
+    assert!(found[1].0 && found[1].1 > 0, "a game that cannot be read: {found:?}");
+    assert_eq!(found[2..], [(true, 0), (false, 1)]);
+    let (out, one) = (tempfile::tempdir().unwrap(), root.path().join("one"));
+    let output = out.path().join("report.json");
+    let share = |pack: &str, sources: &str| {
+        let against = Some(root.path().join(sources));
+        let options = VerifyOptions { against, ..VerifyOptions::new(vec![root.path().join(pack)]) };
+        verify::share(&options, &sharing(&output, 1, 2), &mut |_, _| {}).map_err(|e| e.to_string())
+    };
+    share("one", "more").unwrap();
+    assert!(share("one", "loose").unwrap_err().contains("against: "));
+    fs::rename(&one, root.path().join("first")).unwrap();
+    packed(&root.path().join("more"), &one, |options| options.shard_rows = Some(100)).unwrap();
+    assert!(share("one", "more").unwrap_err().contains("pack: "), "another pack at the same path");
+}
+
+#[test]
 fn inputs_that_cannot_be_listed_make_no_shares() {
     let root = tempfile::tempdir().unwrap();
     let sharing = sharing(&root.path().join("report"), 1, 2);
@@ -261,7 +294,7 @@ fn a_share_of_a_report_is_made_once_and_only_by_its_plan() {
     let as_stats = stats::share(&paths, &StatsOptions::default(), &sharing(&output, 2, 2), &mut |_| {});
     refused(as_stats.unwrap_err(), "the job: verify there, stats now");
     let against = VerifyOptions { against: Some(games.path().to_owned()), ..options.clone() };
-    refused(share(&against, 2).unwrap_err(), "is not cut");
+    refused(share(&against, 2).unwrap_err(), "is no pack of whole games");
     let within = sharing(&games.path().join("report"), 1, 2);
     refused(verify::share(&options, &within, &mut |_, _| {}).unwrap_err(), "lies within");
     let missing = CommitOptions { output: output.clone(), ..CommitOptions::default() };

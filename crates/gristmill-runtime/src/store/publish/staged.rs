@@ -72,6 +72,13 @@ impl Staged {
         Ok(len)
     }
 
+    /// What was sealed, to be read from its start.
+    ///
+    /// Errors: `Path`.
+    pub fn reopen(&self) -> Result<File> {
+        File::open(&self.hidden).map_err(|e| Error::path(&self.path, &e))
+    }
+
     /// Where it will be.
     pub fn path(&self) -> &Path {
         &self.path

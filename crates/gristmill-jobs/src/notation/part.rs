@@ -1,0 +1,267 @@
+//! A share of the games at a path -> their words, kept beside the file that is made; the words of all shares, one after another -> that
+//! file, with the bytes of one process. Replaces another file only where the options say so.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::store::publish::Staged;
+use gristmill_format::{Error as FormatError, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{MESSAGES, NotationOptions, PIECE, Telling, Told, Words, none, of_rows};
+use crate::files::Found;
+use crate::inputs::Inputs;
+use crate::meter::Meter;
+use crate::reports;
+use crate::shares::{Attempt, Job, Joining, Outcome, Portion, Said, Share, Shared, Unit, Whole, make};
+
+/// The names of the job in plans.
+pub(crate) const PGN: &str = "convert --to pgn";
+pub(crate) const FEN: &str = "convert --to fen";
+pub(crate) const BOARDS: &str = "convert --to bulletformat";
+
+/// The file with the words, in the folder of a share.
+const WORDS: &str = "words";
+
+/// The option with what the words are.
+const TO: &str = "to";
+
+/// The record of a share.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    inputs: u64,
+    /// Of the inputs.
+    bytes: u64,
+    games: u64,
+    frames: u64,
+    /// Of the words.
+    written: u64,
+    unscored: u64,
+    left_out: BTreeMap<String, u64>,
+    faults: Vec<String>,
+}
+
+impl Said for Record {
+    fn taken(&self) -> (u64, u64) {
+        (self.inputs, self.bytes)
+    }
+}
+
+/// The name of the job that tells games in these words; none where it is not made by shares.
+fn name(words: Words) -> Option<&'static str> {
+    match words {
+        Words::Pgn => Some(PGN),
+        Words::Fen => Some(FEN),
+        Words::Bulletformat => Some(BOARDS),
+        Words::Binpack => None,
+    }
+}
+
+/// Tells a share of the games, unless that is done.
+///
+/// Errors: as [`super::notation`].
+pub(super) fn share(
+    options: &NotationOptions,
+    (path, out): (PathBuf, PathBuf),
+    share: Share,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Told> {
+    let Some(name) = name(options.words) else {
+        let text = "blocks and chains of a binpack run over the ends of files, so that a commit would have to write all of it again; convert \
+                    some of the files on each machine: binpacks that are put one behind the other are one";
+        return Err(Error::config("share", text));
+    };
+    if options.overwrite {
+        return Err(Error::config("share", "a share replaces no file; a commit with overwrite does"));
+    }
+    let inputs = Inputs::list(std::slice::from_ref(&options.path));
+    let units = inputs.units()?;
+    if let Some(folder) = inputs.paths.iter().find_map(|(_, listing)| listing.as_ref().ok()?.packs.first()) {
+        return Err(of_rows(folder));
+    }
+    let portion = Portion::of(&units, share);
+    let (meter, mut told) = (Meter::default(), Telling::new(options, &out).told);
+    let before = meter.now();
+    let job = Part { name, options, path, out: &out, inputs, units, portion, progress };
+    let Outcome { shared, said, .. } = make(job, share, options.dry_run)?;
+    said.iter().for_each(|said| add(&mut told, said));
+    (told.seconds, told.share) = (meter.now().wall - before.wall, Some(shared));
+    Ok(told)
+}
+
+/// A share that is being made.
+struct Part<'a> {
+    name: &'static str,
+    options: &'a NotationOptions,
+    path: PathBuf,
+    out: &'a Path,
+    inputs: Inputs,
+    units: Vec<Unit>,
+    portion: Portion,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Job for Part<'_> {
+    type Said = Record;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn input(&self) -> &Path {
+        &self.path
+    }
+
+    fn output(&self) -> &Path {
+        self.out
+    }
+
+    fn options(&self) -> Result<BTreeMap<String, Value>> {
+        let options = BTreeMap::from([(TO.to_owned(), json!(self.options.words))]);
+        Ok(reports::named(options, std::slice::from_ref(&self.options.path)))
+    }
+
+    fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    fn check_output(&self) -> Result<()> {
+        reports::check_absent(self.out)
+    }
+
+    fn take(self, _: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Record> {
+        let Part { options, inputs, portion, progress, .. } = self;
+        let path = attempt.folder().join(WORDS);
+        let (mut telling, mut staged) = (Telling::new(options, &path), Some(Staged::new(path)?));
+        for own in inputs.own(portion).into_iter().flat_map(|own| own.files) {
+            match own.file.open() {
+                Found::File(file) => telling.file(&file, own.place, &mut staged, &mut |games| {
+                    attempt.renew();
+                    progress(games);
+                })?,
+                Found::Fault(e) if own.place.begins() => telling.fault(e)?,
+                _ => {}
+            }
+            attempt.renew();
+        }
+        telling.end(&mut staged)?;
+        if let Some(mut staged) = staged {
+            staged.seal()?;
+            staged.publish()?;
+        }
+        let Told { games, frames, bytes: written, unscored, left_out, faults, .. } = telling.told;
+        Ok(Record { inputs: of.inputs, bytes: of.bytes, games, frames, written, unscored, left_out, faults })
+    }
+}
+
+/// Adds what a share told to what those before it did.
+fn add(told: &mut Told, said: &Record) {
+    told.games += said.games;
+    told.frames += said.frames;
+    told.bytes += said.written;
+    told.unscored += said.unscored;
+    said.left_out.iter().for_each(|(kind, count)| *told.left_out.entry(kind.clone()).or_default() += count);
+    let room = MESSAGES.saturating_sub(told.faults.len());
+    told.faults.extend(said.faults.iter().take(room).cloned());
+}
+
+/// Writes the file of all shares. It calls `progress` after each share.
+///
+/// Errors: as [`Whole::parts`]; `Config` in `path` where no share has a game, in `output` for another file that is there; `Format` for a
+/// share that is not as it was written; `Path`; `Stopped`.
+pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
+    match joined(whole, progress) {
+        // Another process committed them meanwhile.
+        Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
+        told => told,
+    }
+}
+
+/// See [`commit`].
+fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
+    let words = whole.plan.options.get(TO).cloned().unwrap_or_default();
+    let options = NotationOptions {
+        path: PathBuf::new(),
+        out: whole.output().to_owned(),
+        words: serde_json::from_value(words)
+            .map_err(|e| Error::config("output", format!("the plan of the shares: {e}")))?,
+        overwrite: whole.options.overwrite,
+        dry_run: whole.options.dry_run,
+        share: None,
+        stop: whole.options.stop.clone(),
+    };
+    let (meter, mut told) = (Meter::default(), Telling::new(&options, whole.output()).told);
+    let before = meter.now();
+    let parts = whole.parts::<Record>()?;
+    parts.iter().for_each(|(_, said)| add(&mut told, said));
+    if told.games == 0 {
+        return Err(none("no game of these shares", &told.faults));
+    }
+    let mut staged = if options.dry_run { None } else { Some(Staged::within(options.out.clone())?) };
+    let (mut done, all) = (0, whole.plan.inputs);
+    for (folder, said) in &parts {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        if let Some(staged) = &mut staged {
+            append(&folder.join(WORDS), said.written, staged)?;
+        }
+        done += said.inputs;
+        progress(Joining { done, all });
+    }
+    if let Some(mut staged) = staged {
+        staged.seal()?;
+        publish(whole, staged)?;
+    }
+    told.seconds = meter.now().wall - before.wall;
+    Ok(told)
+}
+
+/// Gives the file its name, unless another is there. One with the same bytes is what a killed commit made.
+fn publish(whole: &Whole, staged: Staged) -> Result<()> {
+    let out = whole.output();
+    if !whole.options.overwrite && reports::is_there(out)? {
+        let refused = |e: io::Error| Error::path(out, &e);
+        if is_same(&mut BufReader::new(staged.reopen()?), &mut BufReader::new(File::open(out).map_err(refused)?))
+            .map_err(refused)?
+        {
+            return Ok(());
+        }
+        return Err(reports::there(out, "overwrite replaces it"));
+    }
+    staged.publish().map(drop)
+}
+
+/// Whether both have the same bytes.
+fn is_same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    loop {
+        ours.clear();
+        theirs.clear();
+        one.by_ref().take(PIECE as u64).read_to_end(&mut ours)?;
+        other.by_ref().take(PIECE as u64).read_to_end(&mut theirs)?;
+        if ours != theirs || ours.is_empty() {
+            return Ok(ours == theirs);
+        }
+    }
+}
+
+/// Appends the words of a share, which are `bytes` long.
+///
+/// Errors: `Path`; `Format` for another length.
+fn append(path: &Path, bytes: u64, staged: &mut Staged) -> Result<()> {
+    let refused = |e: io::Error| Error::path(path, &e);
+    let there = fs::metadata(path).map_err(refused)?.len();
+    if there != bytes {
+        let text =
+            format!("has {there} bytes, its share wrote {bytes}; remove the folder of the share and make it again");
+        return Err(FormatError::new(Kind::Corrupt, text).in_source(path.display().to_string()).into());
+    }
+    io::copy(&mut File::open(path).map_err(refused)?, staged).map(drop).map_err(refused)
+}
