@@ -1,4 +1,4 @@
-"""make soak: a run of games on a machine where things go wrong, for as long as it is asked to.
+"""make soak: a run of games on a machine where things go wrong, for a given time.
 
 Games arrive; the folder of games is a mount that vanishes and comes back; the disk of the run (states, journals,
 ledgers) fills up and is freed; consumers are slow; processes are killed and come back as one, two or four ranks. Beside

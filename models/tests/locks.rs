@@ -1,5 +1,5 @@
 //! What must hold in every order in which threads can meet: nobody sleeps for ever, nothing is taken twice or lost.
-//! No wait ends by its time here: whoever is not woken is a deadlock, and its schedule is printed, to be replayed.
+//! No wait ends by its time here: a thread that is not woken is a deadlock, and its schedule is printed, to be replayed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ fn room_in_a_full_queue_wakes_a_worker() {
     });
 }
 
-/// Pieces of work that come from outside; each that is done is told.
+/// Pieces of work that come from outside; each reports that it is done.
 struct Pieces {
     left: AtomicUsize,
     done: Handoff<()>,
