@@ -211,13 +211,13 @@ impl Stream {
         lanes.clone().any(|lane| (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane)))
     }
 
-    /// Whether a limit allows draw `d` after so many chunks.
+    /// Whether a limit allows draw `d` after `chunks` chunks.
     fn allows(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
         self.limit.is_none_or(|[each, size, min, _]| chunks >= size / v && chunks * each - (d + 1) as f64 >= min / v)
     }
 
-    /// Whether a limit lets a file be taken in after so many chunks, before draw `d`.
+    /// Whether a limit lets a file be taken in after `chunks` chunks, before draw `d`.
     fn admits(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
         self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)

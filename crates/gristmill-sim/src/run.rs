@@ -24,7 +24,7 @@ use crate::world::World;
 /// Batches, a second apart, within which every file comes in that is there and can be read.
 const MOST_MORE: u64 = 200;
 
-/// Steps without a batch after which it is asked whether draws wait for files, as a limit says.
+/// Steps without a batch after which the run checks whether draws wait for files, as a limit says.
 const LIMITED: u64 = 2_000;
 
 /// Looks for notices, of 20 ms each, within which a folder is listed whose notices were lost.
