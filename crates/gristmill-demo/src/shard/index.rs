@@ -10,14 +10,11 @@ use super::member;
 use super::meta::ShardMeta;
 use super::reader::{DONES, FRAME, Number, Reader, note, order_of_time};
 use crate::names::shown;
-use crate::trajectory::{End, Tape, Trajectories};
+use crate::trajectory::{End, Trajectories};
 use crate::value::Value;
 
 /// Bytes read at a time where most are passed over.
 const GLANCE: usize = 4096;
-
-/// Bytes of a block of a tar.
-const BLOCK: u64 = 512;
 
 /// What makes the trajectories of a plain shard reachable one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -139,7 +136,7 @@ fn bounded(member: &Member, max: usize) -> Result<u64> {
 }
 
 /// Reads the frames that lie at `places`, the first of which has number `first`; those of one field alone where `only` names it.
-/// Whole frames stay where they are in what was read. No trajectory is ended but by `dones`.
+/// No trajectory is ended but by `dones`.
 ///
 /// Errors, with member, frame and byte: as [`super::Shard::read`]; `Corrupt` where something else lies there.
 pub fn read_frames(
@@ -149,74 +146,33 @@ pub fn read_frames(
     only: Option<&str>,
     max: usize,
 ) -> Result<Trajectories> {
-    let Some(field) = only else {
-        let (bytes, starts) = bytes_of(from, places, max)?;
-        let tape = Tape::new(bytes);
-        let mut reader = Reader::new(Trajectories::over(tape.clone(), max), max).starting_at(first);
-        for (place, start) in places.iter().zip(starts) {
-            let held = Held { bytes: &tape.bytes()[start..start + place.len as usize], base: place.offset };
-            let mut members = Members::within(held, TarLimits::default(), place.offset, end(*place));
+    let mut reader = Reader::new(Trajectories::new(max), max).starting_at(first);
+    let (limits, mut held) = (TarLimits::default(), Vec::new());
+    for (number, place) in (first..).zip(places) {
+        let until = place.offset.saturating_add(place.len);
+        if let Some(field) = only {
+            let mut members = Members::within(Windows::new(from, GLANCE)?, limits, place.offset, until);
+            let mut found = false;
+            while let Some(member) = members.following()? {
+                if Grouper::default().next(&member.name)?.is_some_and(|part| part.gives(field)) {
+                    members.blocks().read(member.offset, bounded(&member, max)?, &mut held)?;
+                    reader.member(&member, &held)?;
+                    found = true;
+                }
+            }
+            if !found {
+                let detail = format!("the field `{field}` of the frames before is absent");
+                return Err(Error::new(Kind::Missing, detail).in_frame(number).at_byte(place.offset));
+            }
+        } else {
+            read_span(from, *place, max as u64, &mut held)?;
+            let tape = Held { bytes: &held, base: place.offset };
+            let mut members = Members::within(tape, limits, place.offset, until);
             while let Some(member) = members.following()? {
                 reader.member(&member, members.blocks().payload(member.offset, member.len)?)?;
             }
         }
-        return whole(reader, first, places);
-    };
-    let mut reader = Reader::new(Trajectories::new(max), max).starting_at(first);
-    let mut held = Vec::new();
-    for (number, place) in (first..).zip(places) {
-        let mut members = Members::within(Windows::new(from, GLANCE)?, TarLimits::default(), place.offset, end(*place));
-        let mut found = false;
-        while let Some(member) = members.following()? {
-            if Grouper::default().next(&member.name)?.is_some_and(|part| part.gives(field)) {
-                members.blocks().read(member.offset, bounded(&member, max)?, &mut held)?;
-                reader.member(&member, &held)?;
-                found = true;
-            }
-        }
-        if !found {
-            let detail = format!("the field `{field}` of the frames before is absent");
-            return Err(Error::new(Kind::Missing, detail).in_frame(number).at_byte(place.offset));
-        }
     }
-    whole(reader, first, places)
-}
-
-/// The bytes of frames, and where in them each begins. Frames that lie one after another are read at once.
-fn bytes_of(from: &(impl ReadAt + ?Sized), places: &[Span], max: usize) -> Result<(Vec<u8>, Vec<usize>)> {
-    let mut all = Vec::new();
-    if let Some(span) = in_a_row(places)
-        && read_span(from, span, max as u64, &mut all).is_ok()
-    {
-        return Ok((all, places.iter().map(|place| (place.offset - span.offset) as usize).collect()));
-    }
-    all.clear();
-    let (mut starts, mut one) = (Vec::new(), Vec::new());
-    for place in places {
-        read_span(from, *place, max as u64, &mut one)?;
-        if all.len() + one.len() > max {
-            let detail = format!("more than {max} bytes of frames; raise the bound if they are real");
-            return Err(Error::new(Kind::TooLarge, detail).at_byte(place.offset));
-        }
-        starts.push(all.len());
-        all.extend_from_slice(&one);
-    }
-    Ok((all, starts))
-}
-
-/// From the first to the last of these frames, where they lie one after another with no other member between them.
-fn in_a_row(places: &[Span]) -> Option<Span> {
-    let (first, last) = (places.first()?, places.last()?);
-    let near = |pair: &[Span]| pair[1].offset.checked_sub(end(pair[0])).is_some_and(|gap| gap < BLOCK);
-    places.windows(2).all(near).then(|| Span { offset: first.offset, len: end(*last) - first.offset })
-}
-
-fn end(place: Span) -> u64 {
-    place.offset.saturating_add(place.len)
-}
-
-/// What was read, if these were as many frames as there are places.
-fn whole(mut reader: Reader, first: usize, places: &[Span]) -> Result<Trajectories> {
     reader.finish()?;
     if reader.to.frames() != places.len() {
         let detail =
