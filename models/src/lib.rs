@@ -1,10 +1,9 @@
-//! The runtime's hand-off, scheduler, sheets, arena, results in order and twins, as they are, over the locks of a model.
+//! The runtime's hand-off, scheduler, sheets, arena and results in order, as they are, over the locks of a model.
 //! What they need besides stands here as little as it can; `tests/` says what must hold in every order of threads.
 
 #[path = "../../crates/gristmill-runtime/src/in_order.rs"]
 pub mod in_order;
 pub mod runtime;
-pub mod store;
 
 /// Errors as those files make them.
 pub mod error {
