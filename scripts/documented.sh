@@ -1,6 +1,6 @@
 #!/bin/bash
-# Stands for rustdoc in `cargo test`: documents the crate whose examples it is to run, warnings being errors, then runs them.
-# What the crate rests on is compiled already; `cargo doc` would compile it again.
+# Cargo calls this instead of rustdoc in `cargo test`. It documents the crate, fails on any warning, and then runs the examples.
+# `cargo test` has compiled the dependencies of the crate already; `cargo doc` would compile them again.
 set -euo pipefail
 words=()
 examples=

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fuzz targets with coverage and the address sanitizer, for FUZZ_SECONDS each: names as arguments, or all. Prints a line for each: edges
-# reached, inputs tried, inputs that reached something new. Inputs that break a promise are kept in fuzz/artifacts, and fail this.
-# FUZZ_KEEP=N adds to the corpus of each target the N smallest of those inputs that reach most of what is new.
-# The compiler of the workspace does, by RUSTC_BOOTSTRAP: it has the sanitizer's library. libFuzzer needs a C++ compiler.
+# Runs fuzz targets with coverage and the address sanitizer, each for FUZZ_SECONDS: the targets in the arguments, or all. Prints a line for
+# each target: edges reached, inputs tried, new inputs kept. An input that breaks a promise stays in fuzz/artifacts, and the script fails.
+# FUZZ_KEEP=N adds inputs to the corpus of each target: the N smallest of the inputs that together reach most of what is new.
+# RUSTC_BOOTSTRAP lets the compiler of the workspace build the targets; it has the sanitizer's library. libFuzzer needs a C++ compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -20,7 +20,7 @@ RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-cover
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p fuzz/artifacts
-# libdeflate defines one table twice under one name, which the sanitizer takes for a fault.
+# libdeflate defines one table twice under the same name. The sanitizer would report this as a fault.
 export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
 broken=()
 for target in "$@"; do

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The tests of the files that may use `unsafe` (tests/architecture/places.rs of the engine names them), in valgrind's memcheck: reads of
-# what was not written, and accesses beyond what was allocated. The address sanitizer watches decoders, in `make fuzz`.
+# Runs the tests of files that may use `unsafe` in valgrind's memcheck. tests/architecture/places.rs of the engine names these files.
+# Memcheck finds reads of memory that nobody wrote, and accesses beyond an allocation. `make fuzz` runs decoders with the address sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
 command -v valgrind >/dev/null || { echo "memory: needs the Debian package valgrind" >&2; exit 1; }
-# PACKAGE KIND-OF-TARGET TESTS...
+# Usage: checked PACKAGE KIND-OF-TARGET TESTS...
 checked() {
   local package=$1 target=$2 program
   shift 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Plants each fault of models/planted, one after the other, and asks the models for it. Prints a line for each and one line of JSON;
-# fails where one is not found. The files that a fault changes must have no changes of their own; they are as they were at the end.
-# Patches that are named take the place of all.
+# Plants each fault of models/planted, one after another, and runs the models. Prints a line for each fault, and one line of JSON. Fails if
+# the models do not find a fault. The files that a fault changes must have no other changes. At the end they are as before.
+# Patches in the arguments replace the list of all faults.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -19,7 +19,7 @@ for patch in "$@"; do
     echo "$name: does not compile"
     exit 1
   fi
-  # What spins for minutes is found, too: a failure of the models is any end but a clean one.
+  # The models find a fault if they end in any way but a clean one, also if they spin for minutes.
   if timeout 300 "$CARGO" test --locked --quiet --manifest-path models/Cargo.toml >"$said" 2>&1; then
     unfound+=("\"$name\"")
     echo "$name: not found"

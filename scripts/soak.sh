@@ -1,7 +1,7 @@
 #!/bin/bash
 # make soak, last part: demonstrations packed that are larger than memory may be, generated games judged by python-chess,
-# then a long feed of a directory to which games are added, some of them damaged, and beside it a world in which things go wrong
-# (soak_world.py): memory and descriptors must stop growing. SOAK_SECONDS=7200 is the long run.
+# then a long feed of a directory to which games are added, some of them damaged. Beside the feed, soak_world.py runs a world in which
+# things go wrong. Memory and descriptors must stop growing. SOAK_SECONDS=7200 is the long run.
 # Fails when the loader dies, finds no bad chunk, or is larger at the end than after a quarter of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."

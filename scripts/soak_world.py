@@ -1,13 +1,13 @@
 """make soak: a run of games on a machine where things go wrong, for a given time.
 
-Games arrive; the folder of games is a mount that vanishes and comes back; the disk of the run (states, journals,
-ledgers) fills up and is freed; consumers are slow; processes are killed and come back as one, two or four ranks. Beside
-them one loader runs through all of it. Each row that comes again must be what it was, and memory and descriptors of the
-long loader must stay flat.
+Games arrive. The folder of games is a mount that vanishes and comes back. The disk of the run (states, journals,
+ledgers) fills up and is freed. Consumers are slow. The script kills processes, and starts them again as one, two or
+four ranks. Beside them one loader runs all the time. Each row that comes again must be the same row, and memory and
+descriptors of the long loader must stay flat.
 
     python scripts/soak_world.py PROGRAM SECONDS [SEED]
 
-It needs mounts of its own (`unshare -rm`), and says `skipped` where it may not have them.
+The script needs mounts of its own (`unshare -rm`). It prints `skipped` if the user may not have them.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ import numpy as np
 
 import gristmill as gm
 
-#: What memory and descriptors may grow by after a quarter of the time.
+#: Bytes of memory and number of descriptors by which the long loader may grow after a quarter of the time.
 MEMORY, DESCRIPTORS = 32 << 20, 8
 
 STREAM: dict[str, Any] = {
@@ -42,19 +42,19 @@ STREAM: dict[str, Any] = {
     "tensors": ["planes:bits", "values"],
 }
 
-#: Batches between two saved states.
+#: Number of batches between two saved states.
 STEP = 5
 
 
 def rows(batch: Any) -> list[str]:
-    """A digest of each row."""
+    """Returns a digest of each row."""
     columns = [np.asarray(batch[name]) for name in ("planes", "values")]
     parts = zip(*columns, strict=True)
     return [hashlib.blake2b(b"".join(part.tobytes() for part in row), digest_size=8).hexdigest() for row in parts]
 
 
 def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> None:
-    """One rank of a run: notes what each batch was, saves every few, is slow, and waits for the others."""
+    """Runs one rank: notes the rows of each batch, saves a state every few batches, is slow, and waits for others."""
     config = gm.presets.lc0(seen, journal=disk / "journal", **STREAM)
     loader = gm.resume(disk / "state", config, rank=rank, world_size=world_size, ledger=disk / "ledger")
     pace = random.Random(rank)
@@ -65,7 +65,8 @@ def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> Non
         while taken[:world_size].min() < number:
             time.sleep(0.002)
 
-    # A run with a ledger that is killed before its first state could not begin again. All have looked for one by now.
+    # A run with a ledger cannot begin again if it was killed before its first state. So each rank saves a state here,
+    # after all ranks have looked for one.
     together(-1)
     loader.save(disk / "state")
     with notes.open("a") as file:
@@ -80,7 +81,7 @@ def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> Non
 
 
 def steady(seen: Path, sizes: Path) -> None:
-    """One loader through everything: notes the memory and the descriptors of its process once a second."""
+    """Runs one loader through everything. Notes the memory and the descriptors of its process once a second."""
     loader = gm.DataLoader(gm.presets.lc0(seen, **STREAM))
     due = 0.0
     with sizes.open("a") as file:
@@ -97,13 +98,13 @@ def steady(seen: Path, sizes: Path) -> None:
 
 
 def started(*words: object, said: Path) -> subprocess.Popen[bytes]:
-    """A process of this program; what it says goes to the end of a file."""
+    """Starts a process of this program. Appends its output to the file `said`."""
     with said.open("ab") as file:
         return subprocess.Popen([sys.executable, __file__, *map(str, words)], stdout=file, stderr=file)
 
 
 class World:
-    """The machine: folders, mounts, processes, and what was noted."""
+    """The machine: folders, mounts, processes, and the digest of each row that came."""
 
     def __init__(self, program: str, folder: Path, seed: int) -> None:
         self.program, self.folder, self.chance = program, folder, random.Random(seed)
@@ -113,44 +114,44 @@ class World:
         self.known: dict[tuple[int, int], str] = {}
         self.ranks: list[subprocess.Popen[bytes]] = []
         self.counts = {"generations": 0, "again": 0, "mounts": 0, "full": 0, "killed": 0, "refused": 0}
-        # A device of its own, so that the place of a mount that is gone can be told from an empty folder.
+        # The games lie on a device of their own, so that a loader can tell a missing mount from an empty folder.
         self.mount("-t", "tmpfs", "-o", "size=512m", "none", self.games)
         self.mount("-t", "tmpfs", "-o", "size=32m", "none", self.disk)
         self.appear()
         self.generate("--games", "300")
 
     def mount(self, *words: object) -> None:
-        """Mounts."""
+        """Runs `mount` with `words`."""
         subprocess.run(["mount", *map(str, words)], check=True)
 
     def appear(self) -> None:
-        """The folder of games is there."""
+        """Mounts the folder of games where the loaders read it."""
         self.mount("--bind", self.games, self.seen)
 
     def vanish(self) -> None:
-        """The mount goes away, open files stay; an empty folder is left."""
+        """Unmounts the folder of games. Open files stay, and an empty folder is left."""
         subprocess.run(["umount", "--lazy", self.seen], check=True)
         self.counts["mounts"] += 1
 
     def generate(self, *words: str) -> None:
-        """Plays games into the folder."""
+        """Generates games into the folder of games."""
         subprocess.run(
             [self.program, "generate", "chess", self.games, "--seed", "1", *words], check=True, capture_output=True
         )
 
     def fill(self) -> None:
-        """Nothing more fits on the disk of the run."""
+        """Fills the disk of the run."""
         self.counts["full"] += 1
         with (self.disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(4096))
 
     def free(self) -> None:
-        """Room again."""
+        """Frees the disk of the run."""
         (self.disk / "filler").unlink(missing_ok=True)
 
     def generation(self, seconds: float) -> None:
-        """Ranks that run for a while beside a fault, and end: killed, interrupted, or by an error that they say."""
+        """Runs ranks for `seconds` beside a fault. Each ends by an error that it prints, or the script stops it."""
         world_size = self.chance.choice([1, 2, 4])
         notes = [self.folder / f"notes.{rank}" for rank in range(world_size)]
         for note in notes:
@@ -162,7 +163,7 @@ class World:
         ranks = self.ranks = [started(*word, said=said) for word in words]
         self.counts["generations"] += 1
         fault = self.chance.choice(["none", "mount", "full"])
-        # What starts without its mount is refused by name: here it vanishes under ranks that run.
+        # A loader refuses to start without its mount. So the mount vanishes only after all ranks run.
         begun = time.monotonic()
         while np.fromfile(self.folder / "taken", np.int64)[:world_size].min() < 0 and time.monotonic() < begun + 100:
             assert all(process.poll() is None for process in ranks), said.read_text()[-2000:]
@@ -191,7 +192,7 @@ class World:
             self.compare(note)
 
     def compare(self, notes: Path) -> None:
-        """Each row of a batch that came before is what it was, whichever rank had it."""
+        """Checks that each row that comes again is the same row, whichever rank had it before."""
         for line in notes.read_text().splitlines() if notes.exists() else []:
             if not line.endswith("}"):
                 continue
@@ -207,7 +208,7 @@ class World:
         self.known = {place: digest for place, digest in self.known.items() if place[0] > newest - 1000}
 
     def forget(self) -> None:
-        """Another run, where the journal of the last one needs half of the disk."""
+        """Begins another run once the files of the last run take half of the disk."""
         used = sum(path.stat().st_size for path in self.disk.rglob("*") if path.is_file())
         if used > 16 << 20:
             for path in self.disk.iterdir():
@@ -215,7 +216,7 @@ class World:
             self.known.clear()
 
     def run(self, seconds: float) -> None:
-        """Everything, for that long."""
+        """Runs the long loader and generations of ranks for `seconds`, then checks what was noted."""
         sizes, begun = self.folder / "sizes", time.monotonic()
         long = started("steady", self.seen, sizes, said=self.folder / "long")
         try:
@@ -240,14 +241,14 @@ class World:
 
 
 def main(words: list[str]) -> None:
-    """Goes into mounts of its own, and runs."""
+    """Enters mounts of its own, and runs the part that `words` name."""
     match words:
         case ["rank", seen, disk, notes, number, world_size]:
             rank(Path(seen), Path(disk), Path(notes), int(number), int(world_size))
         case ["steady", seen, sizes]:
             steady(Path(seen), Path(sizes))
         case ["inside", program, seconds, seed]:
-            # The mounts are gone with this process.
+            # The mounts end with this process.
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
                 World(program, Path(name), int(seed)).run(float(seconds))
         case [program, seconds, *seed]:

@@ -33,7 +33,7 @@ def lines(page: Path) -> Iterator[tuple[int, list[str]]]:
         text = ""
 
 
-#: Each line once, by where it first stands.
+#: The page and number of the line at which each command first stands, by the command.
 FIRST: dict[str, str] = {}
 for page in PAGES:
     for number, words in lines(page):
@@ -42,7 +42,7 @@ LINES = [(shlex.split(line), place) for line, place in FIRST.items()]
 
 
 def not_run(words: list[str]) -> str | None:
-    """Why a line is not run, if it is not."""
+    """The reason why no test runs a line. Returns `None` if a test runs it."""
     return next((why for begins, why in NOT_RUN.items() if " ".join(words).startswith(begins)), None)
 
 

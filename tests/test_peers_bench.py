@@ -1,4 +1,4 @@
-"""The bench beside other loaders: ours and NumPy on little data, and a peer that is not installed."""
+"""The bench beside other loaders measures gristmill and NumPy on little data, and reports a peer that is missing."""
 
 import json
 import subprocess

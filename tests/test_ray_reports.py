@@ -35,7 +35,7 @@ def test_ray_makes_the_reports_of_one_process(cluster: Any, games: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "checked.json", "counted.json"]
 
 
-@pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
+@pytest.mark.filterwarnings("ignore")  # Ray warns about its own code.
 def test_ray_tells_and_compares_games_as_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:  # noqa: F811
     pack, one, text = tmp_path / "pack", tmp_path / "one.pgn", tmp_path / "ray.pgn"
     told_by_one = gm.convert(games, one, "pgn")

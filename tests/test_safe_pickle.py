@@ -97,7 +97,7 @@ def test_any_bytes_are_a_value_or_an_error_of_ours(data: bytes) -> None:
 
 
 class Plain(pickle.Unpickler):
-    """Python's own reader, of plain values only."""
+    """Python's own reader. It refuses all but plain values."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("_codecs", "encode"):
@@ -110,7 +110,7 @@ class Plain(pickle.Unpickler):
 @settings(max_examples=int(os.environ.get("GRISTMILL_INPUTS", "100")), deadline=None)
 @given(plain, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_damaged_pickles_are_refused_or_what_python_reads(value: Any, protocol: int, chance: random.Random) -> None:
-    """What Python reads and we refuse (bytes that follow, values that are left) is no matter."""
+    """We may refuse what Python reads, such as bytes after the pickle, or values left on the stack."""
     data = bytearray(pickle.dumps(value, protocol))
     for _ in range(chance.randrange(4)):
         at = chance.randrange(len(data))

@@ -101,7 +101,7 @@ def test_rescoring_and_filtering_from_python_are_what_the_commands_do(drop: Path
 
 @pytest.mark.parametrize("to", ["pgn", "fen"])
 def test_texts_of_shares_are_that_of_one_process(drop: Path, tmp_path: Path, to: Any) -> None:
-    """Of games loose, in tars and in a pack, a damaged one among them, which the commit names as one process does."""
+    """Games lie loose, in tars and in a pack. One is damaged, and the commit names it as one process does."""
     gm.pack(drop / "tars", drop / "pack")
     out, whole = tmp_path / "out", tmp_path / "whole"
     expected = gm.convert(drop, whole, to)
@@ -119,7 +119,7 @@ def test_texts_of_shares_are_that_of_one_process(drop: Path, tmp_path: Path, to:
         done = gm.commit(out)
         assert replace(done, seconds=0, output="") == replace(expected, seconds=0, output="")
         assert out.read_bytes() == whole.read_bytes()
-        # A commit that was killed before it removed the shares; then another file, and words that were cut.
+        # A killed commit left the shares. Then another file lies at the output. Then a share lacks its last byte.
         shutil.copytree(kept, f"{out}.shares")
         gm.commit(out)
         shutil.copytree(kept, f"{out}.shares")

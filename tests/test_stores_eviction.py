@@ -1,4 +1,4 @@
-"""A cache smaller than the pack: batches as on a disk, requests as planned, the disk within its limit, kills or not."""
+"""With a cache smaller than the pack: a loader gives the batches of a disk, and keeps to its plan and to its limit."""
 
 import os
 import shutil
@@ -20,14 +20,14 @@ import gristmill as gm
 from gristmill import stores
 
 BLOCK = 256 << 10
-# Journals, names and folders beside the blocks.
+# Bytes of journals, names and folders beside the blocks.
 SLACK = 64 << 10
 BLOCKS = gm.Blocks(45_000, 1)
 
 
 @pytest.fixture(scope="module")
 def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bucket `drops` with a pack of 2048 rows, of many blocks."""
+    """A bucket `drops` with a pack of rows of the game 2048. The pack has many blocks."""
     folder = tmp_path_factory.mktemp("eviction")
     rows = np.tile(make_rows(1, steps=2000), 160)
     rows["run_id"], rows["step_index"] = np.divmod(np.arange(len(rows)), 20_000)
@@ -43,7 +43,7 @@ def server(drops: Path, tmp_path: Path) -> Iterator[FaultServer]:
 
 
 def with_chess(folder: Path) -> None:
-    """Adds a pack of chess, of many blocks, too."""
+    """Adds a pack of chess games to the bucket. The pack has many blocks, too."""
     gm.generate("chess", folder / "games", games=60, seed=3)
     for game in list((folder / "games").glob("*.gz")):
         for copy in range(6):
@@ -52,7 +52,7 @@ def with_chess(folder: Path) -> None:
 
 
 def limited(drops: Path, folder: Path, pack: str, part: int = 4) -> int:
-    """A cache of a part of a pack, of five blocks at least."""
+    """Sets a cache that holds 1 / `part` of a pack, but at least five blocks. Returns its limit in bytes."""
     names = {"rows": "steps*", "chess": "games-*.chunks"}
     size = sum(file.stat().st_size for file in (drops / "drops" / pack).glob(names[pack]))
     limit = max(size // part, 5 * BLOCK)

@@ -1,11 +1,11 @@
-"""A bucket beside a disk, and ours beside other loaders: one server, 50 ms a request, 200 MB/s an answer.
+"""Measures gristmill from a bucket beside a disk, and beside other loaders. A request takes 50 ms, an answer 200 MB/s.
 
     python bench/peers/bucket.py SERVER [--megabytes 2000] [--peers gristmill,Lance] [--out target/peers]
 
-SERVER is the program `gristmill-faultserver`. All read steps of 12 kB, each from its own form, with an empty
-cache: once as fast as they can, once for a consumer whose step takes twice as long as an answer brings a batch. Ours
-reads rows of 48 bytes, too, in both orders, beside the same pack on a disk. Rows a second and waiting are after the
-first second.
+SERVER is the program `gristmill-faultserver`. Each loader reads steps of 12 kB from its own form, with an empty cache.
+It runs once as fast as it can, and once for a consumer whose step takes twice the time in which an answer brings a
+batch. Gristmill also reads rows of 48 bytes, in both orders, from the bucket and from the same pack on a disk. The
+bench measures rows a second and waiting from one second after the first batch on.
 """
 
 import argparse
@@ -32,14 +32,14 @@ sys.path.insert(0, str(HERE.parents[1] / "tests" / "made"))
 from buckets import FaultServer
 
 NETWORK = ("--latency-ms", "50", "--megabytes-per-second", "200")
-#: Bytes of a step, and steps of a batch.
+#: Bytes of a step, and number of steps in a batch.
 STEP, BATCH = 3 * 64 * 64 + 8, 64
-#: Seconds of the consumer's step.
+#: Seconds that the consumer's step takes for a batch.
 PACE = 2 * BATCH * STEP / 200e6
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testtest", "AWS_REGION": "us-east-1"}
-#: Seconds beyond its limit after which a loader that says nothing is ended.
+#: Seconds beyond its limit after which the bench kills a loader that prints nothing.
 PATIENCE = 60
-#: Module and environment of each.
+#: Module and environment of each peer. The environment of gristmill is this Python.
 PEERS = {
     "gristmill": ("ours", ""),
     "webdataset": ("of_webdataset", "webdataset"),
@@ -50,7 +50,7 @@ PEERS = {
 
 
 def places(peer: str, bucket: Path, address: str, cache: Path) -> dict[str, Any]:
-    """The options by which each loader finds the bucket, and the folder where it may keep what it fetches."""
+    """Returns the options by which `peer` finds its form in the bucket, and its `cache` folder if it uses one."""
     if peer == "webdataset":
         names = sorted(path.name for path in (bucket / "of_webdataset").glob("*.tar"))
         return {"urls": [f"{address}/bucket/of_webdataset/{name}" for name in names]}
@@ -91,7 +91,7 @@ def written(peer: str, source: Path, bucket: Path, out: Path) -> None:
 
 
 def fed(line: Line, out: Path, server: FaultServer, job: dict[str, Any]) -> dict[str, Any]:
-    """One loader from the bucket: its figures, and what the server counted."""
+    """Runs one loader from the bucket. Returns its figures, and the bytes and requests that the server counted."""
     shutil.rmtree(job["folder"], ignore_errors=True)
     Path(job["folder"]).mkdir(parents=True)
     environment = {**os.environ, **KEYS, "S3_ENDPOINT_URL": server.address, "AWS_ENDPOINT_URL": server.address}
@@ -125,7 +125,7 @@ def fed(line: Line, out: Path, server: FaultServer, job: dict[str, Any]) -> dict
 def beside_peers(
     out: Path, servers: tuple[FaultServer, FaultServer], bucket: Path, size: int, peers: list[str], limit: float
 ) -> list[dict[str, Any]]:
-    """Steps of all peers, as fast as they can, and for a consumer with a step."""
+    """Runs all peers over steps: as fast as they can, and for a consumer with a step. Returns a dict for each run."""
     count = size // STEP
     source = data.ready(out / "data", "steps", {"steps": count})
     found = []
@@ -148,10 +148,10 @@ def beside_peers(
 
 
 def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list[dict[str, Any]]:
-    """A pass over rows of 48 bytes: on the disk, from the bucket, and for a consumer with half of the disk's rate."""
+    """Reads rows of 48 bytes once: from the disk, from the bucket, and for a consumer at half the rate of the disk."""
     count, folder, found = size // 96 * 2, bucket / "rows", []
     if not folder.exists():
-        # Of two halves, since merging gives a pack what opening it in a bucket needs.
+        # The bench merges two halves, since a merge adds what a loader needs to open the pack in a bucket.
         halves = [out / "buckets" / name for name in ("one", "other")]
         for half in halves:
             shutil.rmtree(half, ignore_errors=True)
@@ -179,14 +179,14 @@ def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list
 
 
 def cells(line: dict[str, Any], first: list[str]) -> list[str]:
-    """A line of either table; `first` is who and how fast."""
+    """Returns the cells of a line of either table. `first` has the loader and its rates."""
     if "error" in line:
         return [*first[:1], line["error"]]
     return [*first, str(line["requests"]), f"{100 * line['waited']:.2f} %", f"{line['first_batch_s']:.2f} s"]
 
 
 def text(result: dict[str, Any]) -> str:
-    """Both tables."""
+    """Returns both tables as text."""
     rows = [["rows, gristmill", "rows/s", "of the disk", "fetched/pack", "batches", "requests", "waits", "first batch"]]
     disk: dict[str, Any] = {}
     for line in result["rows"]:
@@ -216,7 +216,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Serves, runs, writes and prints."""
+    """Starts the servers, runs the loaders, writes the results and prints the tables."""
     said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     said.add_argument("server", type=Path, help="the program gristmill-faultserver")
     said.add_argument("--works", default="rows,steps", help="which of %(default)s; only gristmill reads the rows")

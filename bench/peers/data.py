@@ -1,6 +1,6 @@
 """The data of each work, made once from a seed: rows of 48 bytes, steps with pictures of 64x64, shards of them, games.
 
-All of it is made by NumPy and gristmill; each peer then writes its own form of it, and nobody's writing is timed.
+NumPy and gristmill make all of it. Each peer then writes its own form of it; the bench does not time the writing.
 """
 
 import gzip
@@ -19,19 +19,19 @@ from gristmill.demos import get_meta_dict, write_frames
 #: Steps of a trajectory; rows of what stands for a game.
 LENGTH = 250
 PICTURE = (3, 64, 64)
-#: How each form of shards ends.
+#: The file suffix of each form of shards.
 SHARDS = {"shards.tar": "tar", "shards.gz": "tgz", "shards.zst": "tar.zst"}
 
 
 def rows(folder: Path, count: int) -> None:
-    """`records.npy`: rows of 48 bytes, of which the last eight are the row's number."""
+    """Writes `records.npy`: rows of 48 bytes. The last eight bytes of a row are its number."""
     found = np.random.default_rng(1).integers(0, 16, (count, 48), np.uint8)
     found[:, 40:] = np.arange(count).view(np.uint8).reshape(-1, 8)
     np.save(folder / "records.npy", found)
 
 
 def pictures(count: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Trajectories of pictures: smooth texture that scrolls, with a square that jumps on it."""
+    """Yields trajectories of pictures (n, 3, 64, 64), u8: a smooth texture scrolls, and a square jumps on it."""
     rng = np.random.default_rng(2)
     for begin in range(0, count, LENGTH):
         steps = min(LENGTH, count - begin)
@@ -49,7 +49,7 @@ def pictures(count: int) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def steps(folder: Path, count: int) -> None:
-    """`pictures.npy`, and the same as `records.npy`: the bytes of a picture, then the step's number in eight."""
+    """Writes `pictures.npy`, and `records.npy`: the bytes of each picture, then the step's number in eight bytes."""
     size = int(np.prod(PICTURE))
     shown = np.lib.format.open_memmap(folder / "pictures.npy", "w+", np.uint8, (count, *PICTURE))
     found = np.lib.format.open_memmap(folder / "records.npy", "w+", np.uint8, (count, size + 8))
@@ -63,7 +63,7 @@ def steps(folder: Path, count: int) -> None:
 
 
 def frames(folder: Path) -> Iterator[dict[str, Any]]:
-    """Steps as a writer of shards takes them; `acts` is the step's number."""
+    """Yields steps as a writer of shards takes them. `acts` is the step's number."""
     shown = np.load(folder / "pictures.npy", mmap_mode="r")
     for t in range(len(shown)):
         last = t % LENGTH == LENGTH - 1 or t == len(shown) - 1
@@ -71,7 +71,7 @@ def frames(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def shards(folder: Path, source: Path, suffix: str) -> None:
-    """Tar shards of 1000 steps, of `.npy` members, packed as the suffix says."""
+    """Writes tar shards of 1000 steps. Their members are `.npy` files; `suffix` says how a shard is packed."""
     for name in ("pictures.npy", "records.npy"):
         (folder / name).symlink_to(source / name)
     meta = get_meta_dict({}, spaces.Box(0, 255, PICTURE, np.uint8), spaces.Discrete(1 << 31))
@@ -79,7 +79,7 @@ def shards(folder: Path, source: Path, suffix: str) -> None:
 
 
 def games(folder: Path, count: int) -> None:
-    """`games`: a file for each game, and `tars`: the same games in plain tars of 100."""
+    """Writes the folder `games`, a file for each game, and the folder `tars`, plain tars of 100 games each."""
     gm.generate("chess", folder / "games", games=count, seed=1)
     paths = sorted((folder / "games").rglob("*.gz"))
     (folder / "tars").mkdir()
@@ -90,7 +90,7 @@ def games(folder: Path, count: int) -> None:
 
 
 def ready(root: Path, work: str, counts: dict[str, int]) -> Path:
-    """The folder of a work's data, made where it is not there yet; `.made` says that it is whole."""
+    """Returns the folder of a work's data, and makes it if it is missing. The file `.made` marks a whole folder."""
     name = f"{work}-{counts[work]}"
     folder = root / name
     if (folder / ".made").exists():
@@ -110,5 +110,5 @@ def ready(root: Path, work: str, counts: dict[str, int]) -> Path:
 
 
 def records_of(path: Path) -> np.ndarray[Any, Any]:
-    """The records of a game in a `.gz` file."""
+    """Returns the records of a game in a `.gz` file."""
     return np.frombuffer(gzip.decompress(path.read_bytes()), gm.chess.V6.dtype)

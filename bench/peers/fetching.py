@@ -1,6 +1,6 @@
-"""One loader over a bucket, in a process of its own: a pass or a time, with a consumer that is idle or takes a step.
+"""Runs one loader over a bucket in this process, for a number of rows or a time. The consumer may take a step a batch.
 
-Runs in the environment of its peer, like `worker.py`; prints one line of JSON.
+It runs in the environment of its peer, like `worker.py`, and prints one line of JSON.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from worker import rows_of
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Takes batches, measures them and prints the figures."""
     job = json.loads(sys.argv[1])
     loader = importlib.import_module(f"loaders.{job['module']}")
     nowhere = Path(job["folder"])
@@ -52,7 +52,7 @@ def main() -> None:
     }
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
-    # Loaders whose workers live would keep the process.
+    # A loader whose workers still live would keep the process alive.
     os._exit(0)
 
 

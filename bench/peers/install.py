@@ -1,7 +1,9 @@
-"""An environment for each peer, of pinned requirements: `python bench/peers/install.py [NAME…] [--out target/peers]`.
+"""Makes an environment for each peer from pinned requirements.
 
-A peer that does not install is said and left out. PyTorch is 4 GB large: whose requirements say `# with torch` sees the
-packages of that one environment beside its own.
+    python bench/peers/install.py [NAME…] [--out target/peers]
+
+It reports a peer that does not install, and leaves it out. PyTorch takes 4 GB. So all peers with `# with torch` in
+their requirements use the packages of one environment of PyTorch beside their own.
 """
 
 import argparse
@@ -13,12 +15,12 @@ HERE = Path(__file__).resolve().parent
 
 
 def packages(environment: Path) -> Path:
-    """Where an environment has its packages."""
+    """Returns the folder of an environment's packages."""
     return next((environment / "lib").glob("python*")) / "site-packages"
 
 
 def installed(name: str, venvs: Path) -> bool:
-    """Makes one environment as its requirements say; says what happened."""
+    """Makes the environment of a peer, and prints what happened. Returns whether the environment is ready."""
     requirements, environment = HERE / "requirements" / f"{name}.txt", venvs / name
     text, stamp = requirements.read_text(), environment / "installed.txt"
     if stamp.exists() and stamp.read_text() == text:
@@ -42,7 +44,7 @@ def installed(name: str, venvs: Path) -> bool:
 
 
 def main() -> None:
-    """Installs what is named, or all."""
+    """Installs the named environments, or all."""
     said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     said.add_argument("names", nargs="*", help="environments, all by default")
     said.add_argument("--out", type=Path, default=Path("target/peers"))

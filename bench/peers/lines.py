@@ -1,9 +1,9 @@
-"""Who runs which work, in which form: the lines of the table, in the order in which it has them."""
+"""Says which loader runs which work in which form: the lines of the table, in the order of the run."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What is measured: rows of a batch, and in words what it is.
+#: The works that the bench measures: rows of a batch, and a description.
 WORKS = {
     "rows": (1024, "rows of 48 bytes, each once a pass in a random order, batches of 1024"),
     "steps": (64, "steps at random, a picture of 3x64x64 and a number, batches of 64"),
@@ -12,14 +12,14 @@ WORKS = {
     "shards.zst": (64, "the same, shards packed by zstd"),
     "games": (512, "games of chess to planes (f32), policy and values, shuffled by 8192 positions, batches of 512"),
 }
-#: Forms of ours that peers have nothing like: held in memory, compact tensors, a pack in place of a stream.
+#: Forms of gristmill that no peer has: shards in memory, compact tensors, a pack instead of a stream.
 ASIDE = {"shards": ("open",), "games": ("bits", "pack", "packed bits of a pack")}
 SHARDS = ("shards.tar", "shards.gz", "shards.zst")
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One loader in one form. `environment` is a folder of `requirements`, or empty for this Python."""
+    """One loader in one form. `environment` is the name of a file in `requirements`, or empty for this Python."""
 
     work: str
     peer: str
@@ -27,15 +27,16 @@ class Line:
     module: str
     environment: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    #: What a reader has to know to compare it; a yardstick is no loader.
+    #: What a reader must know to compare the line.
     note: str = ""
+    #: Whether the line is a yardstick and no loader.
     yardstick: bool = False
-    #: Of ours, a form that does something else than the peers, with which they are not compared.
+    #: Whether the table leaves this form of gristmill out of the ratios, since the peers do something else.
     aside: bool = False
 
     @property
     def ours(self) -> bool:
-        """Whether it is gristmill."""
+        """Whether the loader is gristmill."""
         return self.peer == "gristmill"
 
 
@@ -52,7 +53,7 @@ def _ours(work: str, forms: dict[str, str]) -> list[Line]:
 
 
 def _records(work: str) -> list[Line]:
-    """Peers that fetch records of fixed size by number."""
+    """Returns the lines of peers that fetch records of fixed size by number."""
     found = [Line(work, "NumPy", "np.take of a mapped file", "array_of", note="a yardstick", yardstick=True)]
     for gathered, name in ((False, "by row"), (True, "by batch")):
         for workers in (0, 2):
@@ -89,7 +90,7 @@ def _workers(count: int) -> str:
 
 
 def _shards(work: str) -> list[Line]:
-    """Who reads tar shards."""
+    """Returns the lines of loaders that read tar shards."""
     found = _ours(work, {"open": "unpacked once, held in memory", "stream": "unpacked in each pass, bounded memory"})
     for workers in (0, 2):
         options = {"workers": workers}
@@ -113,7 +114,7 @@ def _shards(work: str) -> list[Line]:
 
 
 def lines() -> list[Line]:
-    """All lines."""
+    """Returns all lines."""
     found = _ours(
         "rows", {"pack": "", "tokens of 2048": "the same bytes as moves of 2048, encoded to tokens and moves"}
     )

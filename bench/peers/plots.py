@@ -1,6 +1,7 @@
-"""Plots of a run, by matplotlib: `python plots.py peers.json FOLDER` writes an SVG for each work.
+"""Plots a run by matplotlib: `python plots.py peers.json FOLDER` writes an SVG for each work.
 
-Left rows a second, right the CPU time of a row, both on a logarithmic scale; ours is dark, yardsticks are hollow.
+The left plot shows rows a second, the right one the CPU time of a row. Both scales are logarithmic. Bars of gristmill
+are dark, bars of yardsticks are hollow.
 """
 
 import json
@@ -18,7 +19,7 @@ OURS, THEIRS = "#14506b", "#c9b27c"
 
 
 def plot(work: str, lines: list[dict[str, Any]], path: Path) -> None:
-    """One work, the fastest on top."""
+    """Plots one work, the fastest line on top."""
     lines = sorted((line for line in lines if "error" not in line), key=lambda line: line["rows_per_second"])
     if not lines:
         return
@@ -39,7 +40,7 @@ def plot(work: str, lines: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """All works of a run."""
+    """Plots all works of a run."""
     result, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     matplotlib.rcParams.update({"svg.hashsalt": "peers", "svg.fonttype": "none", "font.size": 9})
     for work in dict.fromkeys(line["work"] for line in result["lines"]):

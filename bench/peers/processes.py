@@ -1,4 +1,4 @@
-"""What the processes of a tree take: CPU seconds, memory, and who of them lives. Reads /proc alone."""
+"""Measures the processes of a tree by /proc: CPU seconds, memory, and which of them live."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def _stat(pid: int) -> list[str]:
-    """Fields of `/proc/PID/stat` after the name, of which the first is the state; empty where the process is gone."""
+    """Returns the fields of `/proc/PID/stat` after the name, first the state. Returns `[]` if the process is gone."""
     try:
         return Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -15,7 +15,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def tree(root: int) -> list[int]:
-    """A process and all that descend from it."""
+    """Returns the process `root` and all its descendants."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (fields := _stat(int(name))):
@@ -27,19 +27,19 @@ def tree(root: int) -> list[int]:
 
 
 def living(pids: list[int]) -> list[int]:
-    """Those that run, zombies left out."""
+    """Returns the processes that live. Zombies do not count."""
     return [pid for pid in pids if (fields := _stat(pid)) and fields[0] not in "ZX"]
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of processes, and of children that they have waited for."""
+    """Returns the user and system time of the processes and of children that they have waited for, in seconds."""
     return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _stat(pid))) / _TICK
 
 
 def memory(pids: list[int]) -> dict[str, int]:
-    """Bytes of processes: `own` is anonymous and shared memory, `files` mapped files; shared pages count once.
+    """Returns bytes of memory: `own` is anonymous and shared memory, `files` is mapped files. Shared pages count once.
 
-    The kernel drops pages of files where memory is short, so `own` is what a loader costs.
+    The kernel drops pages of files if memory is short. So `own` is the memory that a loader costs.
     """
     own = files = 0
     for pid in pids:

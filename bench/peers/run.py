@@ -1,9 +1,9 @@
-"""The same work by gristmill and by the loaders that people use, in one run: a table, JSON and plots.
+"""Runs the same work by gristmill and by other loaders, and writes a table, JSON and plots.
 
     python bench/peers/run.py [--works rows,steps] [--peers gristmill,Grain] [--seconds 2] [--windows 3]
 
-Each loader runs in a process and an environment of its own (`install.py` makes them); one that is not installed is a
-line that says so. Each figure is the best of some windows of time, which follow each other in the process.
+Each loader runs in a process and an environment of its own (`install.py` makes the environments). The line of a loader
+that is not installed says so. Each figure is the best of several windows of time, one after another in the process.
 """
 
 import argparse
@@ -24,19 +24,19 @@ import table
 from lines import WORKS, Line, lines
 
 HERE = Path(__file__).resolve().parent
-#: Seconds after SIGKILL at which processes that are left are counted.
+#: Seconds after SIGKILL. Then the bench counts the processes that are left.
 AFTER = 1.0
-#: Seconds that a loader may take to its measurement, beyond the window.
+#: Seconds that a loader may take to print its figures, beyond its windows.
 PATIENCE = 90
 
 
 def python_of(line: Line, out: Path) -> Path:
-    """The interpreter of a line's environment, which may not be there."""
+    """Returns the path of the interpreter of a line's environment. The path may not exist."""
     return out / "venvs" / line.environment / "bin" / "python" if line.environment else Path(sys.executable)
 
 
 def started(line: Line, out: Path, job: dict[str, Any]) -> subprocess.Popen[str]:
-    """A worker with a job; what it says beside its measurement goes to a file."""
+    """Starts a worker with a job. Its standard error goes to a file beside the folder of the job."""
     job = {"module": line.module, "work": line.work, "batch": WORKS[line.work][0], "options": line.options, **job}
     folder = Path(job["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,13 +54,13 @@ def started(line: Line, out: Path, job: dict[str, Any]) -> subprocess.Popen[str]
 
 
 def last_words(folder: Path) -> str:
-    """The last line that a worker wrote before it failed, beside its folder."""
+    """Returns the last line that a worker wrote to its standard error."""
     said = [text for text in folder.with_suffix(".said").read_text(errors="replace").splitlines() if text.strip()]
     return said[-1][:160] if said else "it ended without a word"
 
 
 def killed(process: subprocess.Popen[str]) -> int:
-    """Kills a worker alone, and says how many processes of its tree live a second later; these are ended, too."""
+    """Kills only the worker. Returns how many of its descendants live a second later, and kills them, too."""
     family = processes.tree(process.pid)[1:]
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -72,7 +72,7 @@ def killed(process: subprocess.Popen[str]) -> int:
 
 
 def measured(line: Line, out: Path, job: dict[str, Any]) -> dict[str, Any]:
-    """One line: its figures, or `error`."""
+    """Runs one line. Returns its figures, or `error`."""
     process = started(line, out, {"write": False, **job})
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENCE + job["seconds"] * job["windows"])
@@ -85,7 +85,7 @@ def measured(line: Line, out: Path, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(line: Line, out: Path, data: Path, folder: Path) -> str:
-    """Makes the peer's form of the data where it is not there; gives what went wrong."""
+    """Makes the peer's form of the data if it is missing. Returns an error text, or an empty one."""
     if (folder / ".made").exists():
         return ""
     packings = ["raw"] if line.work == "rows" else ["raw", "zstd"]
@@ -98,7 +98,7 @@ def written(line: Line, out: Path, data: Path, folder: Path) -> str:
 
 
 def versions(out: Path) -> dict[str, str]:
-    """What each environment has of the peer itself, from the pinned requirements."""
+    """Returns the pinned version of the peer in each environment that is installed."""
     found = {}
     for path in sorted((HERE / "requirements").glob("*.txt")):
         if (out / "venvs" / path.stem).exists():
@@ -107,7 +107,7 @@ def versions(out: Path) -> dict[str, str]:
 
 
 def tried(line: Line, out: Path, counts: dict[str, int], job: dict[str, Any]) -> dict[str, Any]:
-    """The figures of a line, of data and forms that are made where they are not there."""
+    """Makes the data and the form of a line if they are missing, and measures the line. Returns figures or `error`."""
     if not python_of(line, out).exists():
         return {"error": "not installed"}
     if line.work != "games" and counts[line.work] < WORKS[line.work][0]:
@@ -119,7 +119,7 @@ def tried(line: Line, out: Path, counts: dict[str, int], job: dict[str, Any]) ->
 
 
 def kept(result: dict[str, Any], out: Path) -> str:
-    """Writes what was measured so far; gives the table."""
+    """Writes the results so far. Returns the table."""
     (out / "peers.json").write_text(json.dumps(result, indent=1) + "\n")
     text = table.text(result)
     (out / "peers.txt").write_text(text)
@@ -128,7 +128,7 @@ def kept(result: dict[str, Any], out: Path) -> str:
 
 
 def main() -> None:
-    """Runs, writes and prints."""
+    """Runs the lines, writes the results and prints the table."""
     said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     said.add_argument("--works", default=",".join(WORKS), help="which of %(default)s")
     said.add_argument("--peers", default="", help="names of peers, all by default; gristmill is one")

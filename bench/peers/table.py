@@ -1,4 +1,4 @@
-"""The table of a run, as text and as Markdown: a line for each loader, and how many times the best of ours is that."""
+"""The table of a run as text and as Markdown. A line has one loader and its ratio to the best line of gristmill."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ HEAD = ("loader", "rows/s", "CPU us/row", "ours/it, rows/s", "ours/it, CPU", "fi
 
 
 def short(number: float) -> str:
-    """Three digits, with a letter for thousands and millions."""
+    """Returns a number with three digits, and with a letter for thousands or millions."""
     for size, letter in ((1e6, " M"), (1e3, " k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"
@@ -16,7 +16,7 @@ def short(number: float) -> str:
 
 
 def best(lines: list[dict[str, Any]]) -> dict[str, float]:
-    """What the best of some lines has of each figure; nothing where none was measured."""
+    """Returns the best of each figure of some lines. Returns `{}` if no line was measured."""
     fine = [line for line in lines if "error" not in line]
     if not fine:
         return {}
@@ -27,7 +27,7 @@ def best(lines: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def cells(line: dict[str, Any], ours: dict[str, float]) -> list[str]:
-    """One line, in the order of `HEAD`."""
+    """Returns the cells of one line, in the order of `HEAD`."""
     name = f"{line['peer']}, {line['form']}"
     if "error" in line:
         return [name, "-", "-", "-", "-", "-", "-", "-", line["error"]]
@@ -48,7 +48,7 @@ def cells(line: dict[str, Any], ours: dict[str, float]) -> list[str]:
 
 
 def of_work(result: dict[str, Any], work: str) -> list[list[str]]:
-    """The lines of a work, the fastest first, and those without figures last."""
+    """Returns the lines of a work, the fastest first. Lines without figures come last."""
     lines = [line for line in result["lines"] if line["work"] == work]
     ours = best([line for line in lines if line["ours"] and not line["aside"]])
     lines.sort(key=lambda line: -line.get("rows_per_second", 0))
@@ -56,7 +56,7 @@ def of_work(result: dict[str, Any], work: str) -> list[list[str]]:
 
 
 def text(result: dict[str, Any]) -> str:
-    """All works, in columns."""
+    """Returns all works as text in columns."""
     found = [
         f"{result['date']}, {result['machine']['cores']} cores, "
         f"load {result['load'][0]:.1f} to {result['load'][1]:.1f}; "
@@ -78,7 +78,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """All works, as tables of a page."""
+    """Returns all works as Markdown tables."""
     found = ""
     for work, (_, says) in WORKS.items():
         if rows := of_work(result, work):

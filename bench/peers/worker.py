@@ -1,6 +1,6 @@
-"""One loader in a process of its own: first batch, windows of time, then batches until the process is killed.
+"""Runs one loader in this process: first batch, windows of time, then batches until the bench kills the process.
 
-Runs in the environment of its peer; the arguments are one line of JSON. Prints one line of JSON, the measurement.
+It runs in the environment of its peer. Its argument is one line of JSON. It prints its figures as one line of JSON.
 """
 
 import importlib
@@ -18,15 +18,15 @@ import processes
 
 
 def rows_of(batch: dict[str, Any]) -> int:
-    """Rows of a batch: the length of any of its arrays."""
+    """Returns the number of rows of a batch: the length of any of its arrays."""
     return len(next(iter(batch.values())))
 
 
 def check(batch: dict[str, Any], data: Path) -> None:
-    """Holds a batch against the data that it was made of.
+    """Compares a batch of rows or steps with the data that it was made of. Does not check other batches.
 
     Raises:
-        ValueError: a row is not as it was written, or rows come in the order in which they lie.
+        ValueError: a row differs from the data, or the rows come in their stored order.
     """
     arrays = {name: np.asarray(array) for name, array in batch.items()}
     if "row" in arrays:
@@ -45,7 +45,7 @@ def check(batch: dict[str, Any], data: Path) -> None:
 
 
 def window(batches: Iterator[dict[str, Any]], seconds: float) -> tuple[float, float]:
-    """Rows a second, and microseconds of CPU for a row, of the whole tree of processes, in one window of time."""
+    """Takes batches for some `seconds`. Returns rows a second, and CPU microseconds a row of the tree of processes."""
     mine, rows = os.getpid(), 0
     spent, began = processes.cpu_seconds(processes.tree(mine)), time.perf_counter()
     while time.perf_counter() < began + seconds:
@@ -56,7 +56,7 @@ def window(batches: Iterator[dict[str, Any]], seconds: float) -> tuple[float, fl
 
 
 def main() -> None:
-    """Measures, prints, and goes on."""
+    """Measures, prints the figures, and takes batches until it is killed. Writes the form only, if the job says so."""
     job = json.loads(sys.argv[1])
     began = time.perf_counter()
     loader = importlib.import_module(f"loaders.{job['module']}")

@@ -1,14 +1,14 @@
-//! Body for tallies: damage is refused with its byte, nothing is longer than its bytes, and counts that are written again stay.
+//! Body for tallies. The reader refuses damage with its byte, gives at most one pair for two bytes, and reads written counts back.
 
 use std::collections::BTreeMap;
 
 use gristmill_format::container::tally::{MAGIC, Tally, read};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Counts that are written again one by one.
+/// Largest sum of counts that the body writes again. It adds the numbers one by one.
 const FEW: u64 = 1000;
 
-/// The bytes as they are, and as the head and pairs of one block that has its checksum.
+/// Reads `data` twice: unchanged, and as the head and pairs of one block, to which it adds a valid checksum.
 pub fn tally(data: &[u8]) {
     counted(data);
     let mut block = data.to_vec();

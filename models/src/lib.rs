@@ -1,13 +1,13 @@
-//! The runtime's hand-off, scheduler, sheets, arena and results in order, as they are, over the locks of a model.
-//! What they need besides stands here as little as it can; `tests/` says what must hold in every order of threads.
+//! Compiles the runtime's hand-off, scheduler, sheets, arena and results in order, unchanged, with the locks of a model.
+//! Small stand-ins replace what else these files need. `tests/` says what must hold in every order of threads.
 
 #[path = "../../crates/gristmill-runtime/src/in_order.rs"]
 pub mod in_order;
 pub mod runtime;
 
-/// Errors as those files make them.
+/// The errors that the files of the runtime make.
 pub mod error {
-    /// One of them.
+    /// An error of the runtime.
     #[derive(Debug)]
     pub enum Error {
         Config(String),
@@ -25,7 +25,7 @@ pub mod error {
 }
 
 mod sql {
-    /// Whether the process is about to end: never, in a model.
+    /// Returns whether the process is about to end. In a model it never is.
     pub(crate) fn ended() -> bool {
         false
     }

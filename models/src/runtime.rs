@@ -1,4 +1,4 @@
-//! The files of the runtime that lock, the locks of the model, and stand-ins for clocks.
+//! The files of the runtime that take locks, the locks of the model, and stand-ins for clocks.
 
 #[path = "../../crates/gristmill-runtime/src/runtime/arena.rs"]
 pub mod arena;
@@ -9,7 +9,7 @@ pub mod scheduler;
 #[path = "../../crates/gristmill-runtime/src/runtime/sheet.rs"]
 pub mod sheet;
 
-/// In the place of those of this machine. No wait ends by its time, so that a lost wake-up is a deadlock, which a model finds.
+/// Replaces the locks and threads of the machine. No wait ends by its time. So a lost wake-up is a deadlock, and a model finds it.
 pub(crate) mod sync {
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use shuttle::thread;
@@ -32,7 +32,7 @@ mod metrics {
 }
 
 mod cores {
-    /// What a thread got of the cores: not measured.
+    /// Time that a thread had on the cores. A model does not measure it.
     #[derive(Debug, Default)]
     pub struct Spent;
 

@@ -1,5 +1,5 @@
-//! What must hold in every order in which threads can meet: nobody sleeps for ever, nothing is taken twice or lost.
-//! No wait ends by its time here: a thread that is not woken is a deadlock, and its schedule is printed, to be replayed.
+//! What must hold in every order of threads: no thread sleeps for ever, and no item is taken twice or lost.
+//! No wait ends by its time here. So a thread that nobody wakes is a deadlock. Shuttle prints its schedule, which can be replayed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, Runner, thread};
 
-/// Orders that each of three ways of choosing tries: at random, with few changes of threads, and one after another.
+/// Number of orders that each of three schedulers tries: random orders, orders with few changes of threads, and depth first.
 const ORDERS: usize = 600;
 
 fn holds(model: impl Fn() + Send + Sync + 'static) {
@@ -84,7 +84,7 @@ fn an_item_that_is_offered_while_the_queue_closes_is_taken_or_comes_back() {
     });
 }
 
-/// Numbers 0 to `end`, offered by whichever worker has time; a number that finds no room is offered again.
+/// The numbers below `end`. A free worker offers the next number. If the queue has no room, a worker offers that number again.
 struct Numbers {
     next: Mutex<usize>,
     end: usize,
@@ -125,7 +125,7 @@ fn room_in_a_full_queue_wakes_a_worker() {
     });
 }
 
-/// Pieces of work that come from outside; each reports that it is done.
+/// Pieces of work that the test adds. A worker reports each piece that it has done.
 struct Pieces {
     left: AtomicUsize,
     done: Handoff<()>,
@@ -186,7 +186,7 @@ fn results_come_in_order_though_no_more_wait_than_a_window_has() {
         let mut results = InOrder::start(3, 12, Arc::default(), make).unwrap();
         for i in 0..12 {
             assert_eq!(results.next().unwrap(), Some(i));
-            // The window of three threads is of eight.
+            // Three threads have a window of eight results.
             assert!(made.load(Ordering::SeqCst) <= i + 1 + 8);
         }
         assert_eq!(results.next().unwrap(), None);
@@ -201,7 +201,7 @@ fn results_that_nobody_wants_any_more_hold_nobody() {
     });
 }
 
-/// Those of `all` that ended without a panic.
+/// Runs each of `all` in a thread of its own. Returns how many of them end without a panic.
 fn successes<const N: usize>(all: [impl FnOnce() + Send + 'static; N]) -> usize {
     let threads = all.map(|one| thread::spawn(move || catch_unwind(AssertUnwindSafe(one)).is_ok()));
     threads.into_iter().map(|one| one.join().unwrap()).filter(|well| *well).count()
@@ -269,7 +269,7 @@ fn a_pool_keeps_no_more_sheets_than_it_may() {
             thread::spawn(move || drop(shared))
         });
         holders.into_iter().for_each(|holder| holder.join().unwrap());
-        // What was kept still has its bytes; what is new is zero.
+        // A sheet that the pool kept still has its bytes. A new sheet is zero.
         let kept =
             [(); 2].map(|()| pool.share(pool.take().unwrap())).iter().filter(|new| new.column(0, 1) == [7]).count();
         assert!(kept <= 1, "{kept} sheets were kept");

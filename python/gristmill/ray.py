@@ -185,9 +185,9 @@ def convert(
 ) -> OnRay[Any]:
     """Writes the games of chess that `gristmill.convert` writes; see this module for what all jobs take and raise.
 
-    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.convert`, and so is the
-    result: `ConvertedGames`, or `ToldGames` of one file of text or boards. Rows of 2048, demonstrations and binpacks
-    have no shares: they are made of all inputs together.
+    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.convert`. The result is
+    `ConvertedGames`, or `ToldGames` for one file of text or boards. Rows of 2048, demonstrations and binpacks have no
+    shares: a conversion to them needs all inputs together.
     """
     options = {
         "to": to,
@@ -249,7 +249,7 @@ def verify(
         shares: how many.
         num_cpus: processors of each task.
         address: of the cluster.
-        against: as for `gristmill.verify`: `input` is a pack then, and the shares are of these games.
+        against: as for `gristmill.verify`. `input` is one pack then, and each share takes some of these games.
         max_faults: as for `gristmill.verify`.
         workers: threads of each task.
         dry_run: see what would be made only.

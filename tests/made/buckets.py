@@ -46,7 +46,7 @@ def serving(folder: Path, cache: Path) -> "Iterator[FaultServer]":
 
 @contextlib.contextmanager
 def empty_bucket(folder: Path) -> "Iterator[FaultServer]":
-    """A server with an empty bucket `out`; its files and its cache lie in `folder`."""
+    """Starts a server with an empty bucket `out`. Its files and the cache of the reader lie in `folder`."""
     (folder / "served" / "out").mkdir(parents=True)
     with serving(folder / "served", folder / "twins") as server:
         yield server

@@ -1,8 +1,8 @@
-"""What lies below a folder, to be compared with another folder."""
+"""Reads the files below a folder, so that tests can compare two folders."""
 
 from pathlib import Path
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """The bytes of every file below a folder, hidden files too, by its path there."""
+    """The bytes of each file below `folder`, hidden files too, by its path in `folder`."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,4 +1,4 @@
-"""NumPy over a mapped file: the copy that everybody's loader makes, and nothing else. A yardstick, no loader."""
+"""NumPy over a mapped file. It makes only the copy that every loader makes, so it is a yardstick and no loader."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from loaders.records import named, shuffled, stored
 
 
 def batches(work: str, data: Path, folder: Path, batch: int) -> Iterator[Any]:
-    """Rows of a random permutation."""
+    """Yields batches of a random permutation of the rows."""
     rows = stored(data)
     for numbers in shuffled(len(rows), batch):
         yield named(work, np.take(rows, numbers, axis=0))

@@ -1,4 +1,4 @@
-"""bagz: one file, records by lists of numbers."""
+"""bagz: one file. The loader reads records by lists of numbers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +8,12 @@ import bagz
 
 from loaders.records import joined, shuffled, stored
 
-#: Its name says how a file is packed.
+#: Names of the files. bagz packs a file as the suffix says.
 FILES = {"raw": "raw.bag", "zstd": "zstd.bagz"}
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """As they are (`.bag`), and with zstd (`.bagz`)."""
+    """Writes the records uncompressed (`.bag`) and packed by zstd (`.bagz`)."""
     for packing in packings:
         with bagz.Writer(str(folder / FILES[packing])) as writer:
             for row in stored(data):
@@ -21,7 +21,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 
 
 def batches(work: str, data: Path, folder: Path, batch: int, packing: str = "raw") -> Iterator[Any]:
-    """Records of a random permutation."""
+    """Yields batches of a random permutation of the records."""
     reader = bagz.Reader(str(folder / FILES[packing]))
     for numbers in shuffled(len(reader), batch):
         yield joined(work, reader.read_indices(numbers))

@@ -1,4 +1,4 @@
-"""cpprb: a replay buffer in memory, which is filled before the first batch; rows are drawn with repeats."""
+"""cpprb: a replay buffer in memory. The loader fills it before the first batch, then draws rows with repeats."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from loaders.records import named, stored
 
 
 def batches(work: str, data: Path, folder: Path, batch: int) -> Iterator[Any]:
-    """Samples of a buffer that holds every row."""
+    """Fills a buffer with every row, and yields samples of it."""
     rows = stored(data)
     buffer = cpprb.ReplayBuffer(len(rows), {"row": {"shape": rows.shape[1], "dtype": "u1"}})
     for begin in range(0, len(rows), 4096):

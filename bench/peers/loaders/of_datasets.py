@@ -15,7 +15,7 @@ datasets.disable_progress_bars()
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """An Arrow file of one column of bytes; tar shards are there already."""
+    """Writes an Arrow table of one column of bytes. Tar shards exist already."""
     if work not in ("rows", "steps"):
         return
     rows = stored(data)
@@ -25,7 +25,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 
 
 def batches(work: str, data: Path, folder: Path, batch: int, form: str) -> Iterator[Any]:
-    """Batches of each form, for ever."""
+    """Yields batches of `form` for ever."""
     if form == "by number":
         table = datasets.load_from_disk(str(folder / "table"))
         for numbers in shuffled(len(table), batch):
@@ -45,5 +45,5 @@ def batches(work: str, data: Path, folder: Path, batch: int, form: str) -> Itera
 
 
 def loaded(value: Any) -> Any:
-    """An array, which newer versions decode themselves."""
+    """Returns an array. Newer versions of the package decode it themselves; of older ones it comes as bytes."""
     return np.load(io.BytesIO(value)) if isinstance(value, bytes) else np.asarray(value)

@@ -1,4 +1,4 @@
-"""Grain over ArrayRecord, and ArrayRecord's reader alone."""
+"""Grain over ArrayRecord, and the reader of ArrayRecord without Grain."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from loaders.records import joined, named, shuffled, stored
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """One file, a record in each group, as for random access."""
+    """Writes one file for each packing. A group has one record, as random access needs it."""
     for name in packings:
         options = f"group_size:1,{'uncompressed' if name == 'raw' else name}"
         writer = array_record_module.ArrayRecordWriter(str(folder / f"{name}.array_record"), options)
@@ -23,7 +23,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 def batches(
     work: str, data: Path, folder: Path, batch: int, packing: str = "raw", alone: bool = False, workers: int = 0
 ) -> Iterator[Any]:
-    """Batches of a shuffled `MapDataset`, or of the reader by lists of numbers."""
+    """Yields batches of a shuffled `MapDataset`, or if `alone` of the reader by lists of numbers."""
     path = str(folder / f"{packing}.array_record")
     if alone:
         reader = array_record_module.ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")

@@ -1,4 +1,4 @@
-"""Lance: a table with a column of fixed size, taken by number."""
+"""Lance: a table with a column of fixed size. The loader takes rows by number."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from loaders.records import named, shuffled, stored
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """A table of one column."""
+    """Writes a table of one column."""
     rows = stored(data)
     kind = pyarrow.binary(rows.shape[1])
     schema = pyarrow.schema({"x": kind})
@@ -29,7 +29,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 
 
 def batches(work: str, data: Path, folder: Path, batch: int, place: str = "", **options: Any) -> Iterator[Any]:
-    """Rows of a random permutation."""
+    """Yields batches of a random permutation of the rows."""
     table = lance.dataset(place or str(folder / "table"), **options)
     for numbers in shuffled(table.count_rows(), batch):
         column = table.take(numbers)["x"].combine_chunks()

@@ -12,7 +12,7 @@ from loaders.records import joined, stored
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """Chunks as they are and with zstd."""
+    """Writes the chunks of each packing."""
     for name in packings:
         shutil.rmtree(folder / name, ignore_errors=True)
         cache = Cache(str(folder / name), chunk_bytes=64 << 20, compression=None if name == "raw" else name)
@@ -25,7 +25,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 def batches(
     work: str, data: Path, folder: Path, batch: int, packing: str = "raw", workers: int = 0, **options: Any
 ) -> Iterator[Any]:
-    """Batches of a loader that shuffles; passes follow each other."""
+    """Yields batches of a loader that shuffles, one pass after another."""
     place = options.pop("place", str(folder / packing))
     rows = litdata.StreamingDataset(place, shuffle=True, drop_last=True, **options)
 

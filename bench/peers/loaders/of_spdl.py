@@ -1,4 +1,4 @@
-"""SPDL: a pipeline on threads that gathers batches of a mapped array, or reads members of tar shards."""
+"""SPDL: a pipeline on threads. It gathers batches of a mapped array, or reads members of tar shards."""
 
 import io
 import tarfile
@@ -11,12 +11,12 @@ from spdl.pipeline import PipelineBuilder
 
 from loaders.records import named, shuffled, stored
 
-#: Steps of the shuffle buffer.
+#: Number of steps in the shuffle buffer.
 BUFFER = 1000
 
 
 def batches(work: str, data: Path, folder: Path, batch: int, threads: int) -> Iterator[Any]:
-    """Batches of a pipeline with a sink of four."""
+    """Yields batches of a pipeline whose sink holds four batches."""
     if work in ("rows", "steps"):
         rows = stored(data)
         builder = PipelineBuilder().add_source(shuffled(len(rows), batch))
@@ -30,14 +30,14 @@ def batches(work: str, data: Path, folder: Path, batch: int, threads: int) -> It
 
 
 def paths(folder: Path) -> Iterator[Any]:
-    """Shards in a random order, again and again."""
+    """Yields the paths of shards for ever, in a new random order in each pass."""
     found, rng = sorted(folder.iterdir()), np.random.default_rng(1)
     while True:
         yield from (found[i] for i in rng.permutation(len(found)))
 
 
 def steps(path: Path) -> list[dict[str, Any]]:
-    """The steps of a shard."""
+    """Returns the steps of a shard."""
     found: list[dict[str, Any]] = []
     with tarfile.open(path, "r|*") as tar:
         for member in tar:
@@ -53,10 +53,10 @@ def steps(path: Path) -> list[dict[str, Any]]:
 
 
 def mixed(found: list[Any]) -> list[Any]:
-    """A buffer of steps in a random order."""
+    """Returns the steps of a buffer in a random order."""
     return [found[i] for i in np.random.default_rng().permutation(len(found))]
 
 
 def stacked(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """A batch of steps."""
+    """Returns a batch of steps."""
     return {name: np.stack([step[name] for step in found]) for name in ("obs", "acts")}

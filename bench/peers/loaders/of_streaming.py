@@ -12,7 +12,7 @@ from loaders.records import joined, stored
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """Shards of 64 MiB, as they are and with zstd."""
+    """Writes shards of 64 MiB for each packing: uncompressed or by zstd."""
     for name in packings:
         packing = {"raw": None, "zstd": "zstd:3"}[name]
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -24,7 +24,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 def batches(
     work: str, data: Path, folder: Path, batch: int, packing: str = "raw", workers: int = 0, **places: Any
 ) -> Iterator[Any]:
-    """Batches of a loader that shuffles; passes follow each other."""
+    """Yields batches of a loader that shuffles, one pass after another."""
     clean_stale_shared_memory()
     if not places:
         places = {"local": str(folder / packing)}

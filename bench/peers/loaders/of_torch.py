@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader over a mapped array: row by row as in its tutorial, and by `__getitems__`, a batch at once."""
+"""PyTorch's DataLoader over a mapped array. It reads row by row as in its tutorial, or a batch by `__getitems__`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from loaders.records import named, stored
 
 
 class Rows(torch.utils.data.Dataset):
-    """Rows of a mapped file, which each process maps for itself."""
+    """Rows of a mapped file. Each process maps the file itself."""
 
     def __init__(self, data: Path) -> None:
         self.data, self.count = data, len(stored(data))
@@ -21,7 +21,7 @@ class Rows(torch.utils.data.Dataset):
         return self.count
 
     def mapped(self) -> Any:
-        """The rows, mapped at the first use."""
+        """Returns the rows. Maps the file at the first call."""
         if self.rows is None:
             self.rows = stored(self.data)
         return self.rows
@@ -31,14 +31,14 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Gathered(Rows):
-    """The same, which gathers a batch by one call."""
+    """Rows of a mapped file. One call gathers a batch."""
 
     def __getitems__(self, indices: list[int]) -> Any:
         return torch.from_numpy(np.take(self.mapped(), indices, axis=0))
 
 
 def batches(work: str, data: Path, folder: Path, batch: int, workers: int, gathered: bool) -> Iterator[Any]:
-    """Batches of a loader that shuffles."""
+    """Yields batches of a loader that shuffles."""
     torch.set_num_threads(1)
     options: dict[str, Any] = {"batch_size": batch, "shuffle": True, "drop_last": True, "num_workers": workers}
     if gathered:

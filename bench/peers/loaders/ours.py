@@ -1,4 +1,4 @@
-"""Gristmill, as its guide says: packs of rows and steps, shards of demonstrations, streams and packs of games."""
+"""Gristmill, used as its guide says: packs of rows and steps, shards of demonstrations, streams and packs of games."""
 
 import inspect
 import sys
@@ -15,13 +15,13 @@ sys.path.append(str(Path(__file__).resolve().parents[3] / "scripts"))
 
 from bench_take import made
 
-#: Rows of what stands for a game.
+#: Number of rows in a game, and of steps in a trajectory.
 GAME = 250
 FIELDS = ("obs", "acts")
 
 
 def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
-    """Packs of the work's data; streams and open shards need none."""
+    """Writes packs of the work's data. Streams and open shards need no pack."""
     if work == "rows":
         found = stored(data)
         games = (found[i : i + GAME].view([("row", "u1", 48)])[:, 0] for i in range(0, len(found), GAME))
@@ -38,14 +38,14 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
 
 
 def arrays(data: Path) -> Any:
-    """The steps as mapped arrays."""
+    """Returns the steps as mapped arrays."""
     obs = np.load(data / "pictures.npy", mmap_mode="r")
     lengths = [min(GAME, len(obs) - i) for i in range(0, len(obs), GAME)]
     return gm.demos.from_arrays(lengths, {"obs": obs, "acts": np.arange(len(obs))})
 
 
 def source(work: str, data: Path, folder: Path, form: str, options: dict[str, Any]) -> Any:
-    """What a loader feeds, and what it makes of it."""
+    """Returns the source or the configuration of a loader, and the encoder if it needs one."""
     if form == "raw" and not (folder / form).exists():
         raise ValueError("this version packs no pictures as they are")
     if form in ("pack", "raw"):
@@ -63,7 +63,7 @@ def source(work: str, data: Path, folder: Path, form: str, options: dict[str, An
         planes = "planes:bits" if form == "bits" else "planes"
         return gm.presets.lc0(data / "games", tensors=[planes, "probs", "values"], reservoir=8192, **options), None
     shown = {"encoder": "fields", "tensors": ["obs:u8[3,64,64]", "acts:i64"], "max_solid_bytes": "16MiB"}
-    # Whole passes unpack each shard once; endless draws would keep half of the data in memory.
+    # A whole pass unpacks each shard once. Endless draws would keep half of the data in memory.
     return gm.presets.lc0(data / "shards", reservoir=1024, epochs=1_000_000, **shown, **options), None
 
 
@@ -78,7 +78,7 @@ def batches(
     cache: str = "",
     shuffle: str = "whole",
 ) -> Iterator[Any]:
-    """Batches for ever."""
+    """Yields batches for ever."""
     options: dict[str, Any] = {"batch_size": batch, "seed": 1, "threads": threads}
     if place:
         gm.stores.cache(cache)

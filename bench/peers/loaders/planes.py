@@ -1,18 +1,18 @@
-"""A game of chess as the tensors that gristmill makes of it (docs/format/chess.md, input format 1), by NumPy."""
+"""Decodes a game of chess by NumPy to the tensors that gristmill makes of it (docs/format/chess.md, input format 1)."""
 
 import gzip
 from typing import Any
 
 import numpy as np
 
-#: Bytes of a record of version 6, and where its parts begin.
+#: Bytes of a record of version 6.
 RECORD = 8356
-#: q, d and m of result, best, played, original and root, as places among the floats from byte 8280 on.
+#: Indices of q, d and m of result, best, played, original and root, among the floats from byte 8280 on.
 VALUES = [[7, 8, 6], [1, 3, 5], [9, 10, 11], [12, 13, 14], [0, 2, 4]]
 
 
 def tensors(stored: bytes) -> tuple[Any, Any, Any]:
-    """`planes` (n, 112, 8, 8), `probs` (n, 1858) and `values` (n, 6, 3), f32, of a gzipped game."""
+    """Returns `planes` (n, 112, 8, 8), `probs` (n, 1858) and `values` (n, 6, 3), all f32, of a gzipped game."""
     rows = np.frombuffer(gzip.decompress(stored), np.uint8).reshape(-1, RECORD)
     planes = np.empty((len(rows), 112, 64), np.float32)
     planes[:, :104] = np.unpackbits(np.ascontiguousarray(rows[:, 7440:8272]), axis=1).reshape(-1, 104, 64)
@@ -28,6 +28,6 @@ def tensors(stored: bytes) -> tuple[Any, Any, Any]:
 
 
 def rows_of_game(sample: dict[str, Any]) -> list[tuple[Any, Any, Any]]:
-    """The rows of a game as webdataset gives it, under whatever name its member has."""
+    """Returns the rows of a game as webdataset gives it. The member may have any name."""
     found = next(value for name, value in sample.items() if not name.startswith("__"))
     return list(zip(*tensors(found), strict=True))

@@ -1,4 +1,4 @@
-"""Records of fixed size, as peers that store bytes see them: rows of 48 bytes, or pictures and numbers of steps."""
+"""Records of fixed size for peers that store bytes: rows of 48 bytes, or pictures and numbers of steps."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,12 +11,12 @@ SIZE = 3 * 64 * 64
 
 
 def stored(data: Path) -> np.ndarray[Any, Any]:
-    """All records, mapped: (n, bytes of a record), u8."""
+    """Maps all records. Returns an array (n, bytes of a record), u8."""
     return np.load(data / "records.npy", mmap_mode="r")
 
 
 def named(work: str, rows: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """A batch of records (n, bytes of one), u8, as arrays by name; views, where the work is rows."""
+    """Returns a batch of records (n, bytes of a record), u8, as arrays by name. Rows stay a view of `rows`."""
     if work == "rows":
         return {"row": rows}
     return {
@@ -26,12 +26,12 @@ def named(work: str, rows: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def joined(work: str, found: Sequence[bytes]) -> dict[str, Any]:
-    """The same of records that come as `bytes`."""
+    """Returns a batch of records as arrays by name, as `named` does. The records are `bytes`."""
     return named(work, np.frombuffer(b"".join(found), np.uint8).reshape(len(found), -1))
 
 
 def shuffled(count: int, batch: int, seed: int = 1) -> Iterator[Any]:
-    """Numbers of rows, batch by batch, in a new random order in each pass; for ever."""
+    """Yields the numbers of rows for ever, batch by batch, in a new random order in each pass."""
     rng = np.random.default_rng(seed)
     while True:
         order = rng.permutation(count)

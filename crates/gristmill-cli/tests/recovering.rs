@@ -202,7 +202,7 @@ mount -o remount,size=64m "$disk" || exit 78
 exit "$code"
 "#;
 
-/// Runs words where mounts are their own.
+/// Runs the command `words` in a mount namespace of its own, as its root user.
 fn namespace(words: &[&str]) -> std::io::Result<std::process::Output> {
     std::process::Command::new("unshare").args(["-rm"]).args(words).output()
 }
@@ -239,7 +239,8 @@ fn a_full_disk_is_said_and_what_is_left_resumes() {
     assert!(resumed > 0, "no size let a checkpoint through");
 }
 
-/// Runs the command on a small disk of its own, until it is full; then the disk is larger.
+/// A script that makes a share on a disk of 48 KiB until the disk is full, then enlarges the disk, and makes and commits all shares. It
+/// exits with the code of the first share. Its arguments are the place of the disk, the games, and the program.
 const FULL_OF_SHARES: &str = r#"
 disk=$1 input=$2 gristmill=$3
 mount -t tmpfs -o size=48k none "$disk" || exit 77

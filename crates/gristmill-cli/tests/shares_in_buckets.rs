@@ -86,7 +86,7 @@ fn said(end: &Output) -> String {
     String::from_utf8_lossy(&[&*end.stdout, &*end.stderr].concat()).into_owned()
 }
 
-/// Sends a signal to a process.
+/// Sends the signal `name`, such as `STOP`, to `child`.
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -412,7 +412,7 @@ fn a_process_that_comes_after_the_commit_leaves_nothing() {
     job.bucket.fail(r#"{"operation": "put", "key": "metadata.db", "times": 1, "fault": {"stall": 6000}}"#);
     let child = job.begun(&job.words(&games, "s3://out/pack", "1/1"), "one");
     job.wait_for(&["shares/.00001"]);
-    // However long the others take, this one sleeps meanwhile.
+    // This process sleeps until the others have made and committed the share, however long they take.
     signal(&child, "STOP");
     assert_eq!(job.share("s3://out/pack", "1/1", "two").0, Some(0));
     job.committed("pack", "two");

@@ -49,7 +49,7 @@ pub enum Made {
     Duplicates(Box<Duplicates>),
     /// A tokenizer.
     Tokenizer(Box<Summary>),
-    /// Games as text.
+    /// Games as one file of text or boards.
     Told(Box<Told>),
 }
 
@@ -123,7 +123,7 @@ static ROWS: [Row; 13] = [
     games("split", rewrite::are_sides_there),
 ];
 
-/// The row of a job that writes games as text.
+/// The row of a job that writes games as one file of text or boards.
 const fn text(job: &'static str) -> Row {
     Row {
         job,

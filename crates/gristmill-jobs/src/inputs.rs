@@ -42,7 +42,7 @@ impl Place {
         Place { portion: Portion::Whole, at: 0, bytes: 1, cut: false }
     }
 
-    /// Whether this process reports on the file or pack as a whole. Of all shares that have a part of it, one does.
+    /// Whether this process reports on the file or pack as a whole. Exactly one of the shares that have a part of it does.
     pub(crate) fn begins(&self) -> bool {
         !self.cut || self.portion.begins(self.at)
     }

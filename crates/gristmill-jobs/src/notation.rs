@@ -47,7 +47,7 @@ pub struct NotationOptions {
     pub overwrite: bool,
     /// Read everything, and write nothing.
     pub dry_run: bool,
-    /// Of the games of many machines only this share, made beside the file.
+    /// The share of the games to write. It lies beside the output until a commit. `None` writes all games.
     pub share: Option<Share>,
     /// Set from another thread to end early.
     pub stop: Arc<AtomicBool>,
@@ -78,15 +78,15 @@ pub struct Told {
     pub dry_run: bool,
     /// How long it took by the clock.
     pub seconds: f64,
-    /// Which share it is.
+    /// The share whose numbers these are. `None` if they are those of all games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Shared>,
 }
 
 /// Tells all games at a path, in order of name and number. `progress` gets the number of games so far.
 ///
-/// Errors: `Config` for an output that is there, or inside the input; `Path`; `Format` for what cannot be read; `Stopped`; of a share
-/// as [`crate::shares::make`], and `Config` in `share` for words that are not made by shares.
+/// Errors: `Config` if the output is there or lies inside the input; `Path`; `Format` if a file cannot be read; `Stopped`. A share also
+/// gives the errors of [`crate::shares::make`], and `Config` in `share` for binpacks, which have no shares, and for `overwrite`.
 pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Result<Told> {
     let (path, out) = (resolved(&options.path)?.into_owned(), writable(&options.out, "output")?.into_owned());
     danger::check(std::slice::from_ref(&path), &out)?;
@@ -119,16 +119,16 @@ pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Res
     Ok(telling.told)
 }
 
-/// The refusal of a pack of rows.
+/// The error for a pack of rows of 2048 in `folder`.
 fn of_rows(folder: &Path) -> Error {
-    let text = format!("{} is a pack of rows of 2048, which have no such words", folder.display());
+    let text = format!("{} is a pack of rows of 2048, which cannot be written in this form", folder.display());
     Error::config("path", text)
 }
 
-/// The error where no game could be told.
+/// The error if the job could write no game. `what` begins the message; the first of `faults` ends it.
 fn none(what: &str, faults: &[String]) -> Error {
     let first = faults.first().map(|fault| format!("; the first that was left out: {fault}"));
-    Error::config("path", format!("{what} could be told{}", first.unwrap_or_default()))
+    Error::config("path", format!("{what} could be written{}", first.unwrap_or_default()))
 }
 
 struct Telling<'a> {
@@ -191,7 +191,8 @@ impl<'a> Telling<'a> {
         self.flush(staged)
     }
 
-    /// Tells the chunks of a file that are this process's own.
+    /// Writes the chunks of `file` that `place` gives to this process. After each [`PIECE`] bytes it calls `progress` with the number of
+    /// games so far.
     fn file(
         &mut self,
         file: &Opened,

@@ -70,9 +70,9 @@ impl<R: Report> Said for Record<R> {
 pub(crate) struct Reporting<'a> {
     /// Its name.
     pub(crate) job: &'static str,
-    /// What it reports on, as plans name it.
+    /// Paths that the report is about. Plans name them.
     pub(crate) paths: &'a [PathBuf],
-    /// What is cut: these paths, unless the job reads others besides.
+    /// Paths that shares divide: `paths`, or the sources that a job compares with a pack.
     pub(crate) cut: &'a [PathBuf],
     /// The options that change the report.
     pub(crate) options: BTreeMap<String, Value>,
@@ -235,7 +235,7 @@ pub(crate) fn send(output: &Path, line: Vec<u8>, overwrite: bool) -> Result<()> 
     }
 }
 
-/// The refusal of a file that is there.
+/// The error if a file lies at `output` already. `advice` says what to do.
 pub(crate) fn there(output: &Path, advice: &str) -> Error {
     Error::config("output", format!("{}: there is a file already: {advice}", output.display()))
 }

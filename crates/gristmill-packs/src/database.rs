@@ -66,8 +66,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits, and forces everything that was committed to the disk. A commit alone outlives the process, not the machine: its log is
-    /// forced later.
+    /// Commits, and forces everything that was committed to the disk. A commit alone survives the end of the process, but not a power
+    /// failure: SQLite forces its log later.
     ///
     /// Errors: `Format` with the path.
     pub fn force(&mut self) -> Result<()> {

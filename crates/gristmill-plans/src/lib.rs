@@ -1,5 +1,5 @@
-//! The plan of a loader, a saved state or a ledger -> what was or will be fed, row by row, and what that promises and costs.
-//! Stands on the engine, beside the jobs; feeds nothing, writes nothing, and starts no thread.
+//! The plan of a loader, a saved state or a ledger -> the rows that a loader fed or will feed, and what that promises and costs.
+//! Uses the engine and not the jobs. Feeds nothing, writes nothing, and starts no thread.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

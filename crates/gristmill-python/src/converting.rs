@@ -52,7 +52,7 @@ struct Text {
     share: Option<String>,
 }
 
-/// Writes games as text, or a share of them.
+/// Writes games, or a share of them, as one file of text or boards. Returns the report as JSON.
 #[pyfunction]
 pub(crate) fn tell_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let Text { input: path, output: out, to: words, overwrite, dry_run, share } = parsed(options)?;

@@ -55,7 +55,7 @@ struct Inner {
     /// Every version of every file, by name and time.
     versions: BTreeMap<(String, i64), Arc<[u8]>>,
     reads: u64,
-    /// Looks for notices since some were lost and the folder was not listed.
+    /// Number of times that the loader polled for notices since some were lost. `None` if none were lost since the last listing.
     lost: Option<u64>,
 }
 
@@ -173,7 +173,7 @@ impl Disk {
         }
     }
 
-    /// How often somebody looked for notices since some were lost, and nobody listed the folder.
+    /// Returns how often the loader polled for notices since some were lost. Returns `None` if none were lost since the last listing.
     pub fn polls_since_loss(&self) -> Option<u64> {
         self.lock().lost
     }

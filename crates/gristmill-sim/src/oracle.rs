@@ -63,7 +63,7 @@ pub struct Stream {
     pub pool: Option<u64>,
     /// `least`, `slope` and `power` of a window that grows up to that.
     pub law: Option<[f64; 3]>,
-    /// `samples_per_insert`, `min_size_to_sample`, `min_diff` and `max_diff` of draws and files that wait for each other.
+    /// The rate limit, by which draws and files wait for each other: `samples_per_insert`, `min_size_to_sample`, `min_diff`, `max_diff`.
     pub limit: Option<[f64; 4]>,
     /// How many passes.
     pub epochs: u64,
@@ -75,7 +75,7 @@ pub struct Stream {
     pub reservoir: u64,
     /// Number of lanes.
     pub lanes: u64,
-    /// How many ranks share the lanes, and the rank whose rows this stream has.
+    /// Number of ranks that share the lanes, and the rank that gets the rows of this stream.
     pub ranks: (u64, u64),
     /// Rows of a batch of this rank.
     pub batch: usize,
@@ -211,13 +211,13 @@ impl Stream {
         lanes.clone().any(|lane| (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane)))
     }
 
-    /// Whether a limit allows draw `d` after `chunks` chunks.
+    /// Returns whether the limit allows draw `d` of a lane that counts `chunks` chunks.
     fn allows(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
         self.limit.is_none_or(|[each, size, min, _]| chunks >= size / v && chunks * each - (d + 1) as f64 >= min / v)
     }
 
-    /// Whether a limit lets a file be taken in after `chunks` chunks, before draw `d`.
+    /// Returns whether the limit lets a lane that counts `chunks` chunks take in a file before draw `d`.
     fn admits(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
         self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)
@@ -280,7 +280,7 @@ impl Stream {
         let shrink =
             |window: &mut VecDeque<Held>, came| window.drain(..window.len().saturating_sub(size(came))).for_each(drop);
         shrink(&mut window, came);
-        // What a limit counts: without a law, what the window held at the start.
+        // The chunks that the limit counts. At the start: the chunks in the window, or with a law all chunks that came.
         let mut counted = if self.law.is_some() { came } else { window.len() };
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
         let key = self.stage("pool", lane);

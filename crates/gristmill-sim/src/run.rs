@@ -24,10 +24,10 @@ use crate::world::World;
 /// Batches, a second apart, within which every file comes in that is there and can be read.
 const MOST_MORE: u64 = 200;
 
-/// Steps without a batch after which the run checks whether draws wait for files, as a limit says.
+/// Steps without a batch after which the run checks whether the limit makes draws wait for files.
 const LIMITED: u64 = 2_000;
 
-/// Looks for notices, of 20 ms each, within which a folder is listed whose notices were lost.
+/// Polls for notices, 20 ms each, within which the loader must list a folder after notices were lost.
 const LOOKS: u64 = 100;
 
 /// Steps within which all that runs in rounds ends after a stop.
@@ -182,7 +182,7 @@ impl Run<'_> {
         if let Some(state) = &state {
             loader.restore_with(state, Missing::Refuse).map_err(|e| format!("its own state is refused: {e}"))?;
         }
-        // States, each with the batch that it says comes next; the last is the newest.
+        // The newest states, each with the number of the batch that it resumes at. The last state is the newest.
         let mut states: Vec<(u64, String)> = state.into_iter().map(|state| (self.stands, state)).collect();
         let mut since = 0_u64;
         loop {
@@ -265,11 +265,11 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the journal has every sound file of a watched folder. Worlds with a crash are left out: a process that resumes first makes all
-    /// draws that the journal covers, and only then takes in new files, which may take long.
+    /// Returns whether the journal has every sound file of a watched folder. Does not check worlds with a crash, and returns true for them:
+    /// a process that resumes first makes all draws that the journal covers. Only then it takes in new files, which may take long.
     fn all_came(&self, number: u64) -> Found<bool> {
         let s = self.scenario;
-        // Where files wait for draws, too, they may wait for long.
+        // If the limit has a `max_diff`, files wait for draws, and may wait long.
         let waits = !s.crashes.is_empty() || s.limit.is_some_and(|[.., max]| max.is_finite());
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
         let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
@@ -285,13 +285,13 @@ impl Run<'_> {
         }
     }
 
-    /// Notices that were lost lead to a listing, long before the next regular one.
+    /// Checks that the loader lists the folder after notices were lost, long before its next regular listing.
     fn lists_what_was_lost(&self, world: &World) -> Found<()> {
         for _ in 0..PATIENCE {
             match self.disk.polls_since_loss() {
                 None => break,
                 Some(polls) if polls > LOOKS => {
-                    return Err(format!("notices were lost, and {LOOKS} looks later nobody has listed the folder"));
+                    return Err(format!("notices were lost, and in {LOOKS} polls the loader did not list the folder"));
                 }
                 Some(_) => world.step(),
             }

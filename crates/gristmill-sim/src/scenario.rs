@@ -65,7 +65,7 @@ pub struct Scenario {
     pub deeds: Vec<(u64, Deed)>,
     /// Batches after which the process ends without a word and another resumes from its state.
     pub crashes: Vec<u64>,
-    /// How many batches older the state is than the crash.
+    /// Number of batches by which a state is older than the crash.
     pub stale: u64,
     /// Whether the states are lost with a crash: the next process begins again, by the journal where there is one.
     pub begins_again: bool,
@@ -77,7 +77,7 @@ pub struct Scenario {
     pub pool: Option<u64>,
     /// `least`, `slope` and `power` of a window that grows up to that.
     pub law: Option<[f64; 3]>,
-    /// `samples_per_insert`, `min_size_to_sample`, `min_diff` and `max_diff` of draws and files that wait for each other.
+    /// The rate limit, by which draws and files wait for each other: `samples_per_insert`, `min_size_to_sample`, `min_diff`, `max_diff`.
     pub limit: Option<[f64; 4]>,
     /// How many passes.
     pub epochs: u32,
@@ -110,7 +110,7 @@ pub struct Scenario {
 /// The steps in which deeds are done.
 pub const EVENTFUL: u64 = 400;
 
-/// The limit of a pool, in some worlds.
+/// Draws the rate limit of a pool. Returns `None` in most worlds.
 fn limit(c: &mut Chooser, lanes: u32) -> Option<[f64; 4]> {
     let each = c.once_in(5).then(|| c.of(&[0.5, 1.0, 3.0, 8.0]))?;
     let min = c.of(&[0.0, 0.0, -7.0, -60.0]);
@@ -210,7 +210,8 @@ impl Scenario {
         made
     }
 
-    /// In some worlds that watch files are replaced, or many come at once, and the state is far older.
+    /// Changes some of the worlds that watch. In some it replaces a file. In some it adds several files at once, and makes the state
+    /// older than the crash by several batches.
     fn crowd(&mut self, c: &mut Chooser) {
         if !self.watch {
             return;

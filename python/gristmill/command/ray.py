@@ -153,7 +153,7 @@ def _convert(job: Any) -> None:
     job.add_argument("--container", choices=("loose", "tar"), help=says)
     says = "maximum number of games in each new tar [default: 1000]"
     job.add_argument("--games-per-tar", metavar="N", type=whole(1), default=1000, help=says)
-    says = "one file of text, or of boards, instead of records [default: records]"
+    says = "write one file of text or boards instead of records [default: records]"
     job.add_argument("--to", choices=("pgn", "fen", "bulletformat"), help=says)
     names = ("to", "version", "st_q_theta", "lossy", "container", "games_per_tar")
     job.set_defaults(run=_run, make=ray.convert, own=names)
@@ -174,7 +174,7 @@ def _verify(job: Any) -> None:
     job.add_argument(
         "--max-faults", metavar="N", type=whole(0), default=100, help="faults that are listed [default: 100]"
     )
-    says = "look for the games at DIR in IN, which is a pack then; the shares are of these games"
+    says = "compare the games at DIR with the pack IN; each share takes some of these games"
     job.add_argument("--against", metavar="DIR", help=says)
     job.set_defaults(run=_run, make=ray.verify, threaded="workers", own=("against", "max_faults"))
 

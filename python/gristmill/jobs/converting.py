@@ -88,7 +88,7 @@ class ConvertedGames:
 
 @dataclass(frozen=True)
 class ToldGames:
-    """What came of games that were written as one file. Of a share its own numbers."""
+    """What came of games that were written as one file. If `share` is set, all numbers are those of the share."""
 
     output: str
     #: `pgn`, `fen`, `bulletformat` or `binpack`.
@@ -291,9 +291,9 @@ def convert(
         container: a `.gz` for each game, or tars; by default what they are in.
         games_per_tar: games in each new tar, at most.
         threads: of games; one per core by default. They change no byte.
-        share: of games that many machines convert, to all but `binpack`, the share of the files that is converted now,
-            `"17/400"` or `(17, 400)`, counted from 1. It is made beside `output`, once however often this is called;
-            `commit` makes the output of all.
+        share: if many machines convert the games, the share of the files to convert now, `"17/400"` or `(17, 400)`,
+            counted from 1. Binpacks have no shares. The share lies beside `output`. A second call for the same share
+            makes nothing. `commit` makes the output of all shares.
         config: a TOML file with the tables `env_cfg` and `env_data`.
         benchmark: what native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
         task: the task, for the metadata of the shard.
@@ -414,7 +414,7 @@ def done_with_games(text: str) -> ConvertedGames:
 
 def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:
     for name, default in _OF["games"].items():
-        # Text has one thread, whatever the number.
+        # One thread writes text, whatever `threads` says.
         if name not in ("share", "threads") and options[name] != default:
             raise ConfigError(f"`{name}`: for records; text has none of it", field=name)
     given = {name: options[name] for name in ("input", "output", "dry_run")}
@@ -423,7 +423,7 @@ def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:
 
 
 def told_games(text: str) -> ToldGames:
-    """What the engine says of games that it told."""
+    """The result of games that the engine wrote as one file; `text` is its report in JSON."""
     result: dict[str, Any] = json.loads(text)
     share = result.pop("share", None)
     return ToldGames(**result, share=share and part.Share(**share))

@@ -26,7 +26,8 @@ Bounds: TypeAlias = int | tuple[int | None, int | None] | None
 class Rows(Selection):
     """Some rows of a pack of 2048, in the order in which they are stored. A row is a frame, a run is a game."""
 
-    #: The encoder that was used last, as it is and in JSON, and what makes its tensors: nothing is read twice for it.
+    #: The encoder of the last call, its JSON, and the engine's encoding for it. A call with an equal encoder takes that
+    #: encoding, and reads no file for it again.
     _last: tuple[Steps, str, _gristmill.RowEncoding] | None = None
 
     @property

@@ -44,8 +44,9 @@ impl Run {
     /// Bytes that [`Run::write`] takes.
     pub const BYTES: usize = 24;
 
-    /// Packs `items`, back to back and of `item` bytes each, in blocks of about `budget` bytes, to the end of `out`. Elements have
-    /// `unit` bytes. Zstandard compresses blocks at `level`, where they get smaller by that; without one they stay as they are.
+    /// Packs `items` into blocks of about `budget` bytes, and appends the blocks to `out`. The items are back to back. An item has
+    /// `item` bytes, and an element of an item has `unit` bytes. Zstandard compresses a block at `level` if the block gets smaller.
+    /// Without a `level`, all blocks stay uncompressed.
     ///
     /// Errors: `TooLarge` for items beyond [`MOST_BLOCK`], and where `out` would have 4 GiB; `WrongSize` for a part of an item.
     pub fn pack(
@@ -160,7 +161,10 @@ impl Run {
         Ok(())
     }
 
-    /// Finds a block that there is, and unpacks it unless the shelf has it.
+    /// Finds `block`, which must be the number of a block of this run. Takes an unpacked block from the shelf if it is there; else
+    /// unpacks it and puts it there. Does not copy a block that is stored uncompressed.
+    ///
+    /// Errors: `Corrupt`, with the byte, if the block is damaged.
     fn open(&self, bytes: &[u8], block: u32, open: &mut Open) -> Result<Block> {
         open.close();
         let number = block as usize;
@@ -193,7 +197,7 @@ impl Run {
             return Ok(Block::Unpacked(there));
         }
         let mut plain = std::mem::take(&mut open.spare);
-        // A small block in the memory of a large one would keep all of it on the shelf.
+        // The shelf keeps the whole memory of a block. So a small block does not reuse the memory of a large one.
         if plain.capacity() / 2 > len {
             plain = Vec::with_capacity(len);
         }
@@ -230,14 +234,15 @@ fn too_long() -> Error {
     Error::new(Kind::TooLarge, "4 GiB of packed blocks; split the chunk")
 }
 
-/// What compresses blocks.
+/// Compresses blocks. Keeps a buffer from one block to the next.
 struct Packer {
     compressor: Compressor<'static>,
     turned: Vec<u8>,
 }
 
 impl Packer {
-    /// The smallest form of a block, and how it is made; none where it does not get smaller.
+    /// Returns the best form of `block`: how it is made, and its bytes. Returns `None` if no form is smaller than the block. A form
+    /// counts as smaller if it saves more than a 32nd of the bytes.
     fn best(&mut self, block: &[u8], unit: usize) -> Result<Option<(u8, Vec<u8>)>> {
         let Packer { compressor, turned } = self;
         let mut best: Option<(u8, Vec<u8>)> = None;
@@ -271,27 +276,28 @@ fn turn(block: &[u8], unit: usize, out: &mut Vec<u8>) {
     (0..unit).for_each(|byte| out.extend(block.iter().skip(byte).step_by(unit)));
 }
 
-/// The block that was used last, and what unpacks.
+/// What a reader keeps from one item to the next: the last block, the shelf, and what unpacking needs.
 #[derive(Default)]
 pub struct Open {
-    /// Start of its run, its number there, and the block.
+    /// The last block: the start of its run, its number in the run, and the block.
     block: Option<(u32, u32, Block)>,
-    /// The chunk that it is of, and where unpacked blocks of all chunks are kept.
+    /// Number of the chunk that the reader reads. Names on the shelf have it.
     chunk: u64,
+    /// Unpacked blocks of all chunks, or `None` if the reader keeps only the last block.
     shelf: Option<Arc<Shelf>>,
-    /// Memory of a block that is no longer kept.
+    /// Memory of an earlier block, for the next block.
     spare: Vec<u8>,
     decompressor: Option<Decompressor<'static>>,
 }
 
 enum Block {
-    /// As it is: its first byte.
+    /// An uncompressed block: the offset of its first byte in the bytes of the chunk.
     Stored(usize),
     Unpacked(Arc<Unpacked>),
 }
 
 impl Open {
-    /// Forgets its block: bytes of chunk `chunk` follow, whose blocks are on `shelf` where there is one.
+    /// Forgets the last block. The next bytes are those of chunk `chunk`, whose unpacked blocks `shelf` keeps if it is given.
     pub fn turn_to(&mut self, chunk: u64, shelf: Option<&Arc<Shelf>>) {
         self.close();
         self.chunk = chunk;

@@ -1,31 +1,31 @@
-//! Unpacked blocks -> the same blocks, for those that want them again: within a bound on their memory, the oldest go first.
-//! Shared by threads; what is read never depends on what is here.
+//! Unpacked blocks -> the same blocks for later readers. Threads share them. Their memory is bounded, and the oldest go first.
+//! A reader gets the same bytes whether or not a block is here.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory of a block beside its bytes: its names here, and what counts who has it.
+/// Bytes of memory that a block takes beside its own bytes: its name in the map and in the order, and the counters of its `Arc`.
 const BESIDE: usize = 192;
 
-/// A block that was unpacked.
+/// An unpacked block.
 pub(super) struct Unpacked {
-    /// Whether its elements are taken apart: their first bytes, then their second ones, and so on.
+    /// Whether the bytes are in turned order: the first bytes of all elements, then their second bytes, and so on.
     pub(super) turned: bool,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Unpacked {
-    /// Bytes of memory that it takes here. The memory of its bytes may be larger than they are.
+    /// Returns the bytes of memory that the block takes on the shelf. It counts the capacity of `bytes`, not their length.
     fn taken(&self) -> usize {
         self.bytes.capacity() + BESIDE
     }
 }
 
-/// Chunk, start of the run in it, and number of the block in the run.
+/// Name of a block: number of the chunk, start of the run in the chunk, and number of the block in the run.
 pub(super) type Name = (u64, u32, u32);
 
-/// Blocks of many chunks.
+/// Unpacked blocks of many chunks, in bounded memory.
 pub struct Shelf {
     most: usize,
     kept: Mutex<Kept>,
@@ -34,18 +34,18 @@ pub struct Shelf {
 #[derive(Default)]
 struct Kept {
     blocks: HashMap<Name, Arc<Unpacked>>,
-    /// The oldest first.
+    /// Names of the blocks, the oldest first.
     order: VecDeque<Name>,
     taken: usize,
 }
 
 impl Shelf {
-    /// An empty shelf whose blocks take at most `most` bytes of memory.
+    /// Creates an empty shelf. Its blocks take at most `most` bytes of memory.
     pub fn new(most: usize) -> Self {
         Shelf { most, kept: Mutex::default() }
     }
 
-    /// Bytes of memory of the blocks that are here.
+    /// Returns the bytes of memory that the blocks take.
     pub fn taken(&self) -> usize {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).taken
     }
@@ -54,7 +54,9 @@ impl Shelf {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).blocks.get(name).cloned()
     }
 
-    /// Puts a block here, and gives the memory of one that had to go and that nobody uses.
+    /// Puts `block` on the shelf, and removes the oldest blocks to make room. Returns the memory of the last block that it removes, for
+    /// reuse. Returns `None` if a reader still uses that block, or if the shelf removes no block. Does not keep a block that it has
+    /// already or that is larger than the shelf.
     pub(super) fn put(&self, name: Name, block: Arc<Unpacked>) -> Option<Vec<u8>> {
         let taken = block.taken();
         if taken > self.most {

@@ -38,16 +38,16 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
             g2048(args)
         }
         Kind::Demonstrations => {
-            let why = "holds demonstrations, and the order, the spaces and the compression of one data set are of all of them together; \
-                       convert some of the files on each machine, each time to a shard of its own in one folder, which loaders \
-                       read as one data set";
+            let why = "holds demonstrations, and one data set has one order, one set of spaces and one compression for all of them; \
+                       convert some of the files on each machine, each time to a shard of its own in one folder; loaders read \
+                       that folder as one data set";
             whole(args, why)?;
             demonstrations(args)
         }
     }
 }
 
-/// Refuses `--share` for conversions of all inputs together.
+/// Refuses `--share` for a conversion that needs all inputs together. `why` ends the message.
 fn whole(args: &Convert, why: &str) -> Result<()> {
     match args.rewriting.share {
         None => Ok(()),

@@ -55,13 +55,15 @@ pub(super) fn run(args: &Convert, words: Words) -> Result<()> {
         e => e.into(),
     })?;
     if told.share.is_some() {
-        // What was left out is a matter of the commit.
+        // A share exits with 0 even if it left games out: the commit reports them by its exit code.
         return Ok(report::either(args.rewriting.json, &told, converting::told)?);
     }
     self::told(args.rewriting.json, &told)
 }
 
-/// Says what came of it.
+/// Prints the result of the job.
+///
+/// Errors: `Faults` if the job left out games or files.
 pub(super) fn told(json: bool, told: &Told) -> Result<()> {
     report::either(json, told, converting::told)?;
     if told.left_out.is_empty() { Ok(()) } else { Err(Failure::Faults) }

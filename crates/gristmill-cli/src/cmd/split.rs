@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         }
         if args.rewriting.share.is_some() {
             let text = "--share: a side of demonstrations is one shard, compressed as a whole; split some of the files on each machine, \
-                        each time to another OUT, and put the shards of a side into one folder, which loaders read as one data set";
+                        each time to another OUT, and put the shards of a side into one folder; loaders read it as one data set";
             return Err(Failure::Usage(text.to_owned()));
         }
         return demos::split(args);

@@ -1,5 +1,6 @@
 //! Appends, publications and merges that are killed at each call by which they change the disk: nothing is lost, nothing
-//! diverges, and there is always a way out. `GRISTMILL_KILLS` says how often; without it, at every second kind of call.
+//! diverges, and there is always a way out. `GRISTMILL_KILLS` sets the number of kills; without it, the tests kill at every second
+//! kind of call.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
 mod commits;
@@ -15,7 +16,7 @@ use crate::command::{Ran, generate, gristmill, run, text};
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::pack::metadata::Metadata;
 
-/// The files below a folder, hidden ones too, with their bytes.
+/// The bytes of each file below `folder`, hidden files too, by its path in `folder`.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
     while let Some(next) = folders.pop() {
@@ -220,7 +221,7 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Two folders of games of 2048.
+/// Generates two folders of games of 2048, `rows-1` and `rows-2`.
 fn games_of_2048(root: &Path) {
     for (folder, seed) in [("rows-1", "1"), ("rows-2", "9")] {
         let to = root.join(folder);
@@ -230,13 +231,13 @@ fn games_of_2048(root: &Path) {
     }
 }
 
-/// Two folders of games of chess.
+/// Generates two folders of games of chess, `chess-1` and `chess-2`.
 fn games_of_chess(root: &Path) {
     generate(&root.join("chess-1"), "3", &[]);
     generate(&root.join("chess-2"), "2", &["--first", "4"]);
 }
 
-/// Rows of games of 2048: a first pack, games added in shards and in one file, a pack replaced, values made.
+/// Jobs over packs of 2048. They add games in shards and in one file, replace a pack, make values, and make a first pack.
 fn rows(root: &Path) -> Vec<Job> {
     games_of_2048(root);
     vec![
@@ -248,7 +249,7 @@ fn rows(root: &Path) -> Vec<Job> {
     ]
 }
 
-/// Games of chess: a first pack, games added, a pack replaced.
+/// Jobs over packs of chess. They add games, replace a pack, and make a first pack.
 fn chess(root: &Path) -> Vec<Job> {
     games_of_chess(root);
     vec![
@@ -258,7 +259,7 @@ fn chess(root: &Path) -> Vec<Job> {
     ]
 }
 
-/// The folder that has the games of both folders of a kind.
+/// Copies the games of both folders of `kind` into one folder, and returns its path.
 fn all(root: &Path, kind: &str) -> PathBuf {
     let all = root.join(format!("{kind}-all"));
     for part in ["1", "2"] {
@@ -267,7 +268,8 @@ fn all(root: &Path, kind: &str) -> PathBuf {
     all
 }
 
-/// A job over the pack of the first games of a kind: the other games are added, the pack is replaced, or values are made.
+/// A job over a pack of the first folder of games of `kind`. `how` says what the job does: it adds the games of the second folder, replaces
+/// the pack by one of all games, or makes values. `shape` has further options of `pack`.
 fn added(root: &Path, name: &'static str, kind: &str, shape: &[&str], how: &str) -> Job {
     let at = |end: &str| root.join(format!("{name}{end}"));
     let (before, after, target) = (at("-0"), at("-9"), at(""));
@@ -284,7 +286,7 @@ fn added(root: &Path, name: &'static str, kind: &str, shape: &[&str], how: &str)
     Job { name, words: make(&target, how), resume, before, after, target, inputs: Vec::new() }
 }
 
-/// The first pack of all games of a kind.
+/// A job that packs all games of `kind` into an empty folder.
 fn first(root: &Path, name: &'static str, kind: &str) -> Job {
     let at = |end: &str| root.join(format!("{name}{end}"));
     let (before, after, target, games) = (at("-0"), at("-9"), at(""), all(root, kind));
@@ -339,14 +341,14 @@ fn merges(root: &Path) -> Vec<Job> {
     ]
 }
 
-/// How often `GRISTMILL_KILLS` wants each test to kill.
+/// The number of kills of each test that `GRISTMILL_KILLS` sets. Returns `None` if it sets none.
 fn wanted() -> Option<usize> {
     std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok())
 }
 
-/// The calls at which a job is killed, counted from 1: one of each kind that `seen` has not under `data`, and every second of these
-/// unless `GRISTMILL_KILLS` is set. Files of one kind are one place; a call that only forces to the disk changes nothing that a kill
-/// would show.
+/// Chooses the calls at which a test kills a job, counted from 1. It takes one call of each kind that `seen` lacks under `data`, or every
+/// second of these if `GRISTMILL_KILLS` is not set. Two calls are of one kind if they differ only in digits. It leaves out calls that only
+/// force data to the disk: a kill there shows nothing more.
 fn places(calls: &[String], data: &str, seen: &mut BTreeSet<String>) -> Vec<usize> {
     let mut places = Vec::new();
     for (i, call) in calls.iter().enumerate() {
@@ -359,7 +361,7 @@ fn places(calls: &[String], data: &str, seen: &mut BTreeSet<String>) -> Vec<usiz
     places
 }
 
-/// Kills each job at its places, or as often as `GRISTMILL_KILLS` says.
+/// Kills each job at its [`places`]. If `GRISTMILL_KILLS` is set, kills that number of times, spread over all calls of all jobs.
 fn killed_everywhere(jobs: fn(&Path) -> Vec<Job>) {
     let Some(tracer) = tracer() else {
         println!("skipped: no C compiler here, or processes cannot be traced");

@@ -119,7 +119,7 @@ fn best(fields: &[&Field], unit: usize, records: &[u8], size: usize) -> (Cut, us
     })
 }
 
-/// Bytes of the values of some fields, equal ones counted once.
+/// Returns the bytes of all values of `fields` in `records`, and counts equal values once. A record has `size` bytes.
 fn distinct(fields: &[&Field], records: &[u8], size: usize) -> usize {
     let values = records.chunks_exact(size).flat_map(|record| fields.iter().map(|field| value(field, record)));
     values.map(xxh3_128).collect::<HashSet<u128>>().len() * fields[0].bytes()
@@ -129,7 +129,8 @@ fn value<'a>(field: &Field, record: &'a [u8]) -> &'a [u8] {
     &record[field.offset..][..field.bytes()]
 }
 
-/// The pieces of some fields, and their numbers for each; of some records only where they have `most` bytes or more.
+/// Cuts the values of `fields` into pieces. Returns the pool of distinct pieces, and for each field the numbers of its pieces, record
+/// by record. Stops after the record with which the pool reaches `most` bytes; later records then have no numbers.
 fn collect(
     fields: &[&Field],
     (way, pieces): (Cut, usize),

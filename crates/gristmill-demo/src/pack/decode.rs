@@ -21,7 +21,7 @@ pub struct PackedTrajectory<'a> {
     header: Header,
 }
 
-/// What reading keeps from one step to the next: the blocks that were used last.
+/// What a reader keeps from one step to the next: the last block of each run, and buffers.
 #[derive(Debug, Default)]
 pub struct Scratch {
     chunk: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Says which trajectory is read next, whose unpacked blocks are on `shelf`; blocks of another are forgotten.
+    /// Prepares the reader for trajectory `chunk`, whose unpacked blocks `shelf` keeps. Forgets the blocks of another trajectory.
     pub fn turn_to(&mut self, chunk: u64, shelf: &Arc<Shelf>) {
         if self.chunk.replace(chunk) != Some(chunk) {
             self.shelf = Some(Arc::clone(shelf));

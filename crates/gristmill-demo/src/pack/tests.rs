@@ -79,7 +79,7 @@ proptest! {
         let (mut scratch, mut record) = (Scratch::default(), vec![0xEE; layout.size()]);
         let shelf = Arc::new(Shelf::new(room));
         for (i, frame) in order.iter().map(|i| i.index(frames)).chain(0..frames).enumerate() {
-            // Of several trajectories that are the same, some are on the shelf.
+            // The test reads the trajectory as three chunks in turn. The shelf has room for some of their blocks.
             scratch.turn_to(i as u64 % 3, &shelf);
             back.record(frame, &mut scratch, &mut record).unwrap();
             prop_assert_eq!(&record[..], &records[frame * layout.size()..][..layout.size()]);

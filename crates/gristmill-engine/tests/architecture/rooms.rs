@@ -7,7 +7,8 @@ use toml::{Table, Value};
 
 use crate::repository::{SourceFile, files, report, root};
 
-/// What the tests of a room may know beside that: generators make the games that tests feed, a server on loopback has buckets, and jobs pack and verify what C programs wrote, and plans say which rows were fed.
+/// More rooms that the tests of a room may know. Generators make the games that tests feed; a server on loopback has buckets; jobs pack
+/// and verify what C programs wrote; plans say which rows a loader fed.
 const TESTS_KNOW: [(&str, &str); 9] = [
     ("crates/gristmill-engine", "gristmill-generate"),
     ("crates/gristmill-jobs", "gristmill-generate"),

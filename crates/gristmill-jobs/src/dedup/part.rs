@@ -27,8 +27,8 @@ use crate::shares::{Attempt, Job, Outcome, Said, Shared, Unit, Whole, make, plac
 /// The name of the job in plans.
 pub(crate) const JOB: &str = "dedup";
 
-/// The file of a share with a record for each of its games, by ascending id: id, key and hash of the game's records (little-endian),
-/// then a byte for the image.
+/// The file of a share with an entry for each of its games, by ascending id. An entry is the id (8 bytes), the key (16) and the hash of the
+/// game's records (16), all little-endian, and the number of the image (1).
 const KEYS: &str = "keys";
 
 /// Bytes of a game there.

@@ -1,5 +1,5 @@
-//! A share of the games at a path -> their words, kept beside the file that is made; the words of all shares, one after another -> that
-//! file, with the bytes of one process. Replaces another file only where the options say so.
+//! A share writes its games as text or boards to a file in its folder. A commit appends the files of all shares, in order, to the
+//! output, which gets the bytes that one process writes. It replaces another file only if the options say so.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,29 +21,35 @@ use crate::meter::Meter;
 use crate::reports;
 use crate::shares::{Attempt, Job, Joining, Outcome, Portion, Said, Share, Shared, Unit, Whole, make};
 
-/// The names of the job in plans.
+/// Names of the job in plans, one for each form.
 pub(crate) const PGN: &str = "convert --to pgn";
 pub(crate) const FEN: &str = "convert --to fen";
 pub(crate) const BOARDS: &str = "convert --to bulletformat";
 
-/// The file with the words, in the folder of a share.
+/// Name of the file in the folder of a share that holds its games as text or boards.
 const WORDS: &str = "words";
 
-/// The option with what the words are.
+/// Name of the option in plans that holds the form, as [`Words`] serializes.
 const TO: &str = "to";
 
 /// The record of a share.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
+    /// Inputs of the plan that the share takes.
     inputs: u64,
-    /// Of the inputs.
+    /// Bytes of these inputs.
     bytes: u64,
+    /// Games in the file of the share.
     games: u64,
+    /// Frames of these games.
     frames: u64,
-    /// Of the words.
+    /// Bytes of the file of the share.
     written: u64,
+    /// Frames without a score that the share left out.
     unscored: u64,
+    /// Games and files that the share left out, by the kind of their fault.
     left_out: BTreeMap<String, u64>,
+    /// Messages about the first of these.
     faults: Vec<String>,
 }
 
@@ -53,7 +59,7 @@ impl Said for Record {
     }
 }
 
-/// The name of the job that tells games in these words; none where it is not made by shares.
+/// The name in plans of the job that writes games in this form. Returns `None` for binpacks, which have no shares.
 fn name(words: Words) -> Option<&'static str> {
     match words {
         Words::Pgn => Some(PGN),
@@ -63,7 +69,7 @@ fn name(words: Words) -> Option<&'static str> {
     }
 }
 
-/// Tells a share of the games, unless that is done.
+/// Writes a share of the games, unless the share is done already. Returns the counts and messages of the share.
 ///
 /// Errors: as [`super::notation`].
 pub(super) fn share(
@@ -73,8 +79,8 @@ pub(super) fn share(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Told> {
     let Some(name) = name(options.words) else {
-        let text = "blocks and chains of a binpack run over the ends of files, so that a commit would have to write all of it again; convert \
-                    some of the files on each machine: binpacks that are put one behind the other are one";
+        let text = "a commit would write all of a binpack again, since its blocks and chains run over the ends of files; convert some \
+                    of the files on each machine: binpacks that are put one behind the other are one";
         return Err(Error::config("share", text));
     };
     if options.overwrite {
@@ -95,7 +101,7 @@ pub(super) fn share(
     Ok(told)
 }
 
-/// A share that is being made.
+/// The job that makes one share.
 struct Part<'a> {
     name: &'static str,
     options: &'a NotationOptions,
@@ -160,7 +166,7 @@ impl Job for Part<'_> {
     }
 }
 
-/// Adds what a share told to what those before it did.
+/// Adds the counts and messages of one share to the totals. Keeps at most [`MESSAGES`] messages.
 fn add(told: &mut Told, said: &Record) {
     told.games += said.games;
     told.frames += said.frames;
@@ -173,17 +179,17 @@ fn add(told: &mut Told, said: &Record) {
 
 /// Writes the file of all shares. It calls `progress` after each share.
 ///
-/// Errors: as [`Whole::parts`]; `Config` in `path` where no share has a game, in `output` for another file that is there; `Format` for a
-/// share that is not as it was written; `Path`; `Stopped`.
+/// Errors: as [`Whole::parts`]; `Config` in `path` if no share has a game; `Config` in `output` if another file is there; `Format` if the
+/// file of a share has another length than its record says; `Path`; `Stopped`.
 pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
     match joined(whole, progress) {
-        // Another process committed them meanwhile.
+        // Another process committed the shares meanwhile.
         Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
         told => told,
     }
 }
 
-/// See [`commit`].
+/// Joins the files of all shares, as [`commit`] says.
 fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
     let words = whole.plan.options.get(TO).cloned().unwrap_or_default();
     let options = NotationOptions {
@@ -223,7 +229,9 @@ fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
     Ok(told)
 }
 
-/// Gives the file its name, unless another is there. One with the same bytes is what a killed commit made.
+/// Gives the staged file its name. Without `overwrite` it keeps a file that has the same bytes: a killed commit made that one.
+///
+/// Errors: `Config` in `output` if another file is there; `Path`.
 fn publish(whole: &Whole, staged: Staged) -> Result<()> {
     let out = whole.output();
     if !whole.options.overwrite && reports::is_there(out)? {
@@ -238,7 +246,7 @@ fn publish(whole: &Whole, staged: Staged) -> Result<()> {
     staged.publish().map(drop)
 }
 
-/// Whether both have the same bytes.
+/// Whether both readers give the same bytes, up to their ends.
 fn is_same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     loop {
@@ -252,9 +260,9 @@ fn is_same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// Appends the words of a share, which are `bytes` long.
+/// Appends the file of a share at `path` to `staged`. The record of the share says that the file has `bytes` bytes.
 ///
-/// Errors: `Path`; `Format` for another length.
+/// Errors: `Path`; `Format` if the file has another length.
 fn append(path: &Path, bytes: u64, staged: &mut Staged) -> Result<()> {
     let refused = |e: io::Error| Error::path(path, &e);
     let there = fs::metadata(path).map_err(refused)?.len();

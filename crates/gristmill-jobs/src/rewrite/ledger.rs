@@ -26,7 +26,7 @@ const NAME: &str = ".gristmill-rewrite.jsonl";
 /// Commands that write games again, as settings name them.
 const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
 
-/// The setting that says by what a split deals games, and its value for older splits, which had no choice.
+/// The setting that says what decides the side of a game in a split, and its value for older splits, which had no choice.
 pub(super) const BY: &str = "by";
 pub(super) const BY_BEFORE: &str = "file";
 

@@ -196,7 +196,7 @@ pub struct Rewritten {
     /// The share that it is of; all numbers are its own then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Shared>,
-    /// A share: its folder, which the commit removes. A commit: the folders that it wrote.
+    /// For a share, its folder, which the commit removes. For a commit, the folders that it wrote.
     #[serde(skip)]
     pub folders: Vec<PathBuf>,
 }

@@ -97,7 +97,7 @@ pub(crate) struct Sheet {
 }
 
 impl Folder {
-    /// Reads the marker of a share. `None` if the share is not done.
+    /// Reads the marker of a share. Returns `None` if the share is not done.
     ///
     /// Errors: `Format` for a marker that is damaged.
     pub(crate) fn sheet(&self, plan: &Plan, share: Share) -> Result<Option<Sheet>> {
@@ -137,7 +137,7 @@ impl Folder {
 
     /// Removes the note of a commit that came second, if the shares are gone. The commit that came first removed everything else.
     ///
-    /// Errors: `Format` of reading and writing.
+    /// Errors: `Format` if the bucket cannot be read or written.
     pub(crate) fn forget_sending(&self) -> Result<()> {
         match self.depot() {
             Some(depot) if self.plan()?.is_none() => depot.remove([SENDING]),

@@ -168,7 +168,7 @@ impl Folder {
     fn other(&self, plan: &Plan, theirs: &Plan) -> Error {
         let (shown, differs) = (self.path.display(), plan.differs(theirs));
         if self.depot.is_none() {
-            // Another plan came first: our folder is empty and goes.
+            // Another plan came first: this removes our empty folder.
             let _ = fs::remove_dir(self.shares_of(plan));
         }
         let text = format!(
@@ -199,7 +199,7 @@ impl Folder {
         }
     }
 
-    /// The files of the share of this name in a bucket. `None` if the share is not done.
+    /// The files that the share `name` has in a bucket. Returns `None` if the share is not done.
     ///
     /// Errors: as [`Folder::done`].
     pub(super) fn sent_of(&self, plan: &Plan, name: &str) -> Result<Option<Sent>> {

@@ -1,5 +1,5 @@
-//! A share counts rows of packs, and how often each difference comes. A commit joins the counts of all shares to the tokenizer
-//! that one process makes, to the byte. It reads no rows.
+//! A share counts rows of packs, and how often each difference comes. A commit makes a tokenizer of the counts of all shares, byte for
+//! byte the one that a single process makes. It reads no rows.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -62,7 +62,7 @@ pub fn share(
     let bounds = |piece: u64| (u128::from(rows.total) * u128::from(piece) / u128::from(pieces.max(1))) as u64;
     let size = selections.iter().map(|one| one.layout().size()).max().unwrap_or(1) as u64;
     let unit = |piece| Unit { name: String::new(), bytes: (bounds(piece + 1) - bounds(piece)) * size, inputs: 1 };
-    // Shares may lie in the folder of a pack: a fit reads the rows of packs alone.
+    // Shares may lie in the folder of a pack: a fit reads nothing there but rows.
     let input = selections.first().map(|one| one.pack().folder().join(METADATA)).unwrap_or_default();
     let (output, units) = (place(output)?, (0..pieces).map(unit).collect());
     let job = Fitting { selections, rows: &rows, options, indent, output, input, units, bounds, progress };

@@ -25,7 +25,7 @@ use crate::work::Opened;
 /// A pack whose games are looked for.
 pub(super) struct Pack {
     folder: PathBuf,
-    /// What its manifest is, which differs between packs.
+    /// XXH3-128 of the manifest, as 32 hexadecimal digits. It tells packs apart.
     pub(super) identity: String,
     kind: &'static str,
     files: Vec<OpenSource>,
@@ -93,9 +93,10 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// The one pack that games are compared with.
+/// Opens the one pack at `options.paths`, with which games are compared.
 ///
-/// Errors: `Config` in `against` for other paths, and for what is no pack of chess games; `Format` with the file.
+/// Errors: `Config` in `against` if there is not exactly one path, or if no pack of chess games lies there; `Format`, with the file, if
+/// the pack cannot be read.
 pub(super) fn of(options: &VerifyOptions) -> Result<Pack> {
     let [pack] = options.paths.as_slice() else {
         return Err(gristmill_engine::Error::config("against", "expected one pack to compare the games with"));
@@ -103,9 +104,10 @@ pub(super) fn of(options: &VerifyOptions) -> Result<Pack> {
     Pack::open(pack)
 }
 
-/// Adds the games in `files` that are not in the pack to `report`, in order.
+/// Compares the games in `files` with `pack`. Adds a fault to `report` for each game that the pack lacks, and for each file or game that
+/// cannot be read, in the order of the files. It calls `progress` after each file.
 ///
-/// Errors: `Path` where no thread can be had; `Stopped`.
+/// Errors: `Path`, with `sources`, if the threads cannot start; `Stopped`.
 pub(super) fn compare(
     pack: &Arc<Pack>,
     sources: &Path,
@@ -125,7 +127,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// Adds the fault of sources that have no game, where that is all that was found.
+/// Adds a fault to `report` if the comparison found neither a game nor a fault. The report lists at most `keep` faults.
 pub(super) fn nothing(sources: &Path, keep: usize, report: &mut Verification) {
     if report.chunks == 0 && report.fault_count == 0 {
         let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");

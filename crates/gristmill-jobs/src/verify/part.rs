@@ -39,7 +39,7 @@ struct OfPath {
 /// The name of the job in plans.
 pub(crate) const JOB: &str = "verify";
 
-/// The options of a comparison with sources: their folder, and what the manifest of the pack is.
+/// Names of the options in the plan of a comparison with sources: the path of the sources, and the hash of the pack's manifest.
 const AGAINST: &str = "against";
 const PACK: &str = "pack";
 
@@ -48,10 +48,10 @@ const MAX_FAULTS: &str = "max_faults";
 
 /// Verifies a share of the files at the paths, unless the share is done.
 ///
-/// Of a comparison with sources the share is of these.
+/// If `options.against` names sources, shares divide the sources, and each share opens the whole pack.
 ///
-/// Errors: as [`super::verify`]; `Config` in `share` where a path cannot be listed, has nothing, or has what an interrupted job left;
-/// as [`crate::shares::make`].
+/// Errors: as [`super::verify`]; `Config` in `share` if a path cannot be listed, has no data, or holds what an interrupted job left; as
+/// [`crate::shares::make`].
 pub fn share(options: &VerifyOptions, sharing: &Sharing, progress: &mut Progress<'_>) -> Result<Reported> {
     crate::in_order::check(options.workers)?;
     for path in &options.paths {

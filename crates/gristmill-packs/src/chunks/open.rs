@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::codec::Codec;
 use super::{files, is_chunks, opening};
 
-/// Bytes of unpacked blocks that a pack keeps: pictures of a data set that is read again and again are unpacked once.
+/// The most bytes of unpacked blocks that a pack keeps. A loader that reads the same pictures again finds them unpacked.
 const MOST_UNPACKED: usize = 256 << 20;
 
 /// From what a chunk file says of its chunks to their codec; an error for what is not known here.
@@ -42,7 +42,7 @@ pub struct ChunkPack {
     identity: u64,
     /// Buffers of readers, kept between reads.
     tools: Mutex<Vec<Kept>>,
-    /// Blocks of its chunks that were unpacked, where chunks have such.
+    /// Unpacked blocks of its chunks. Empty if its chunks have no blocks.
     pub(crate) unpacked: Arc<Shelf>,
     /// The weight of each game, by the id of the weigher.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
@@ -76,8 +76,8 @@ impl File {
         Ok(File { path, held, index, codec, checked, outlined: false })
     }
 
-    /// Takes an open file of a bucket, of which the cache keeps a part where there is a pool. It reads the index together with the
-    /// first game.
+    /// Takes an open file of a bucket. It reads the index together with the first game. If there is a pool, the cache keeps a part of the
+    /// file.
     pub(super) fn outlined(
         path: PathBuf,
         from: Arc<dyn ReadAt>,
@@ -143,7 +143,7 @@ impl File {
     /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
     pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
         let bytes = self.bytes(i)?;
-        // What was freed meanwhile was fetched again.
+        // A bounded file may have freed the game and fetched it again: it checks the game each time.
         let known = !self.held.is_bounded() && self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
         if !known {
             self.complete()?;
@@ -172,7 +172,7 @@ impl File {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
-    /// Sees to it that game `i` stays in the cache while this thread reads it.
+    /// Fetches game `i`. It stays in the cache while this thread has the returned value. `None` if nothing frees bytes of the file.
     fn hold(&self, i: usize) -> FormatResult<Option<Hold>> {
         let span = self.index().span(i).unwrap_or_default();
         self.held.hold(&[(span.offset as usize, (span.offset + span.len) as usize)])
@@ -330,7 +330,8 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.name(within))
     }
 
-    /// Sees to it that what these rows are read from stays in the cache while this thread reads it.
+    /// Fetches the bytes that these rows are read from. They stay in the cache while this thread has the returned values. Empty if nothing
+    /// frees bytes of the pack.
     fn hold(&self, rows: impl Iterator<Item = u64>) -> FormatResult<Vec<Hold>> {
         let mut held = Vec::new();
         if self.files.iter().any(|file| file.held.is_bounded()) {

@@ -95,7 +95,8 @@ impl Opening {
         Ok(Some(Opening { body, files }))
     }
 
-    /// What keeps a part of the files that `is` accepts, where the cache of this machine does not hold them all.
+    /// The pool that keeps a part of the files whose names `is` accepts. `None` if the cache of this machine holds them all, and unless
+    /// `residence` is `Mapped`; else as [`Pool::for_files`].
     ///
     /// Errors: as [`Pool::for_files`].
     pub(crate) fn pool(

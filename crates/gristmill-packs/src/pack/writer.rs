@@ -206,7 +206,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Makes everything that was written durable, names of files too, the header of the open file excepted.
+    /// Makes everything that was written durable, also the names of files, but not the header of the open file.
     ///
     /// Errors: `Path`.
     pub fn sync(&mut self) -> Result<()> {

@@ -59,14 +59,14 @@ pub struct Fetching {
     pub cache_others: u64,
     /// Whether the cache holds the pack.
     pub holds: bool,
-    /// Bytes that it keeps of the pack otherwise; absent where it holds the pack, and where it has room for next to nothing: a loader
-    /// then refuses to open it.
+    /// Bytes that the cache keeps of a pack that it does not hold. Absent if it holds the pack, and if it has less than 1 MiB of room: a
+    /// loader then refuses to open the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_part: Option<u64>,
-    /// What epochs cost; absent where a loader refuses to open the pack.
+    /// What epochs cost. Absent if a loader refuses to open the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<Epochs>,
-    /// The smallest change with which the cache holds the pack, where it does not.
+    /// The smallest change with which the cache holds the pack. Absent if it holds the pack now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// What was assumed.
@@ -78,7 +78,7 @@ pub struct Fetching {
 pub struct Change {
     /// Bytes that the cache has to be allowed.
     pub cache_limit: u64,
-    /// What epochs cost then, where a loader refuses to open the pack as it is.
+    /// What epochs cost after the change. Present if a loader refuses to open the pack without the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<Epochs>,
 }
@@ -226,8 +226,8 @@ fn says(epochs: &Epochs, fit: &Fit, (holds, part): (bool, Option<u64>), kept: u6
     }
     if let Some(part) = part {
         return format!(
-            "the cache keeps {part} bytes of the pack, which takes {}, and frees what is used last: the first epoch fetches {}, {later}\
-             {each}. With cache_limit={} it holds the pack",
+            "the cache keeps {part} bytes of the pack, which takes {}, and frees the blocks that are needed last: the first epoch fetches \
+             {}, {later}{each}. With cache_limit={} the cache holds the pack",
             fit.needed,
             asked(&epochs.first),
             fit.others.saturating_add(fit.needed),

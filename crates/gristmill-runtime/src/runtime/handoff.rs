@@ -123,7 +123,8 @@ impl<T> Handoff<T> {
         if state.closed { Taken::Closed } else { Taken::Nothing }
     }
 
-    /// Waits once, however often another consumer is quicker.
+    /// Waits until there is an item, the queue is closed, or `wait` is over (never, if `None`). It waits on if another consumer takes the
+    /// item first; the time does not begin again.
     fn wait<'a>(&self, state: MutexGuard<'a, State<T>>, wait: Option<Duration>) -> MutexGuard<'a, State<T>> {
         let waits = |state: &mut State<T>| state.items.is_empty() && !state.closed;
         match wait {

@@ -6,10 +6,10 @@ use super::seed::Key;
 /// Rounds. Ciphers of four have shipped that fail the measures of `tests/shuffle_quality.rs`; eight leave a margin.
 const ROUNDS: usize = 8;
 
-/// Numbers that go through the rounds side by side: none waits for the multiplications of another.
+/// Numbers that go through the rounds side by side. No number waits for the multiplications of another.
 const LANES: usize = 4;
 
-/// Numbers that walk together.
+/// The most numbers that [`Permutation::apply_all`] walks together.
 const TOGETHER: usize = 256;
 
 /// A permutation of `0..n`, fixed by its key.
@@ -34,10 +34,10 @@ impl Permutation {
         self.walk(i, |s, x| s.rounds(s.keys, [x])[0])
     }
 
-    /// Replaces numbers by where they go, as [`Permutation::apply`]. All must be below `n`.
+    /// Replaces each number by where [`Permutation::apply`] sends it. All numbers must be below `n`.
     pub fn apply_all(&self, numbers: &mut [u64]) {
         for numbers in numbers.chunks_mut(TOGETHER) {
-            // Those that are not in range yet, and where they belong. No branch depends on a number.
+            // The numbers that are still out of range, and their places in `numbers`. No branch depends on a number.
             let mut walking = [0; TOGETHER];
             let mut places: [u8; TOGETHER] = std::array::from_fn(|i| i as u8);
             walking[..numbers.len()].copy_from_slice(numbers);

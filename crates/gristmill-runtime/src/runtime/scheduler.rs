@@ -242,7 +242,7 @@ impl Scheduler {
             self.spawn(&name, move || {
                 let watched = signal.lane(lane);
                 loop {
-                    // Before the look at the flag and at tasks: what comes after either ends the sleep.
+                    // Reads the count of signals before the flag and the tasks: a later signal ends the sleep.
                     let seen = *watched.lock();
                     if stop.load(Ordering::Relaxed) {
                         break;

@@ -11,7 +11,7 @@ use super::sync::atomic::{AtomicU64, Ordering};
 /// Alignment of every column; JAX aliases nothing below it.
 const ALIGN: usize = 64;
 
-/// Rows of a word of bits.
+/// Rows for which one word of `written` has bits.
 const WORD: usize = 64;
 
 /// Columns of `rows` rows in one region.
@@ -21,7 +21,7 @@ pub struct Sheet {
     rows: usize,
     /// Per column: byte offset and bytes per row.
     columns: Vec<(usize, usize)>,
-    /// One bit per row: written once since the sheet was taken from its pool.
+    /// One bit for each row. It is set if the row was written since the sheet left its pool.
     written: Vec<AtomicU64>,
 }
 

@@ -162,7 +162,7 @@ pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
     // Names of files are bytes, whatever SQLite takes them for.
     let written = db.execute("VACUUM INTO CAST(?1 AS TEXT)", [beside.as_os_str().as_bytes()]);
     written.map_err(|e| refusal(path, &e))?;
-    // A log that is left of the old database would be taken for one of the new.
+    // SQLite would take a log of the old database for a log of the new one.
     close(db, path)?;
     if let Some(log) = logs(path).find(|log| log.exists()) {
         return Err(unfinished(&log));
@@ -170,7 +170,7 @@ pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
     let fresh = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
     // Each rewriting counts in the version of the schema, and a job that was killed after this one rewrites once more.
     fresh.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
-    // Where it cannot be written, SQLite says which mode stays, and no more.
+    // If SQLite cannot write the mode, it returns the mode that stays, and no error.
     let mode = fresh.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     if mode.map_err(|e| refusal(&beside, &e))? != "wal" {
         let detail = "SQLite could not write the mode of its journal; see whether the disk is full or fails";

@@ -15,13 +15,13 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Name of the file in a kept file's folder that says what it is of, and that its users lock.
 const NAME: &str = "name";
 
-/// Name of the sparse file.
+/// Name of the sparse file of a kept file.
 pub(super) const BYTES: &str = "bytes";
 
-/// What names of folders for parts of files begin with.
+/// Start of the names of folders that keep parts of files. A number follows.
 const PART: &str = "part-";
 
-/// Bytes that parts of files must be allowed, at least.
+/// The least room for parts of files, in bytes. A cache with less keeps no parts.
 const LEAST: u64 = 1 << 20;
 
 /// Name of the folder with the output of jobs on its way to a bucket; nothing removes it to make room.
@@ -94,8 +94,8 @@ pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
     }
 }
 
-/// The folder for parts of files that are larger than the cache together, and how many bytes they may take. A process has one
-/// of its own. What an earlier process kept of other files than these is removed.
+/// Locks a folder for parts of `files` (path and version), and returns it with the bytes that the parts may take. A process has a folder of
+/// its own. `needed` is the length of all files in bytes. Removes what an earlier process kept there of other files.
 ///
 /// Errors: as [`place`].
 pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64)> {
@@ -119,7 +119,7 @@ pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64
             }
         }
         let room = room(&root, &folder, cache.limit).map_err(refused)?;
-        // Others see by its length how much is taken.
+        // Other processes read from the length of this file how many bytes the parts may take.
         let bytes = File::create(folder.join(BYTES)).and_then(|bytes| bytes.set_len(room.min(needed)));
         bytes.map_err(refused)?;
         make_room(&root, &folder, room.min(needed), cache.limit)?;
@@ -128,7 +128,7 @@ pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64
     Err(Error::new(Kind::TooLarge, "there are too many processes"))
 }
 
-/// Bytes that files in use leave of the cache.
+/// Bytes of the cache that files in use leave free. Those in the folder `own` do not count.
 fn room(root: &Path, own: &Path, limit: Option<u64>) -> io::Result<u64> {
     let kept = kept(root)?;
     let limit = limit.unwrap_or_else(|| usual(root, &kept));
@@ -136,7 +136,7 @@ fn room(root: &Path, own: &Path, limit: Option<u64>) -> io::Result<u64> {
     Ok(limit.saturating_sub(others))
 }
 
-/// What the user said of the cache.
+/// The cache that the user set.
 fn said() -> Cache {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -146,7 +146,7 @@ fn unkept(root: &Path, e: &io::Error) -> Error {
     Error::new(Kind::Io(e.kind()), detail).in_source(root.display().to_string())
 }
 
-/// Whether a file that was opened by its name still has it: nobody removed it to make room.
+/// Whether `file`, which was opened by `name`, still has this name. A process that makes room may have removed it.
 fn is_still(file: &File, name: &Path) -> bool {
     fs::metadata(name).is_ok_and(|meta| file.metadata().is_ok_and(|own| own.ino() == meta.ino()))
 }
@@ -157,7 +157,7 @@ pub(super) fn found(path: &Path, version: u64) -> Option<PathBuf> {
     [root.join(&name), root.join(format!("{PART}0")).join(&name)].into_iter().find(|folder| folder.is_dir())
 }
 
-/// The name of the folder of what is kept of a file.
+/// The name of the folder that keeps the file `path` in this version.
 pub(super) fn named(path: &Path, version: u64) -> String {
     format!("{:016x}-{version:016x}", xxh3_64(path.display().to_string().as_bytes()))
 }
@@ -182,7 +182,7 @@ impl Fit {
         Fit::of_all(twins.filter_map(|twin| Some((twin.path(), twin.version()?, twin.len()))))
     }
 
-    /// The same of files by path, version and length.
+    /// Measures files, each given by its path, its version, and its length in bytes.
     ///
     /// Errors: as [`Fit::of`].
     pub(super) fn of_all<'a>(files: impl Iterator<Item = (&'a Path, u64, u64)>) -> Result<Self> {
@@ -204,7 +204,7 @@ impl Fit {
         self.others.saturating_add(self.needed) <= self.limit
     }
 
-    /// Bytes that a cache keeps of files that it does not hold; none where it holds them, or has room for next to nothing.
+    /// Bytes that the cache keeps of the files if it does not hold them all. `None` if it holds them all, or has less than 1 MiB of room.
     pub fn part(&self) -> Option<u64> {
         Some(self.limit.saturating_sub(self.others)).filter(|part| !self.holds() && *part >= LEAST)
     }
@@ -277,7 +277,7 @@ fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()
     Err(Error::new(Kind::TooLarge, detail))
 }
 
-/// Bytes of the disk that a folder and those in it take.
+/// Bytes of the disk that a folder takes, with all folders in it.
 fn taken(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let of = |entry: fs::DirEntry| {

@@ -37,7 +37,7 @@ pub struct HeldFile {
     offset: usize,
     len: usize,
     counts: Option<Arc<Counts>>,
-    /// What frees blocks of it.
+    /// The pool that frees blocks of the file. `None` if nothing frees them.
     pool: Option<Arc<Pool>>,
 }
 
@@ -88,7 +88,8 @@ impl HeldFile {
         Ok(HeldFile { bytes, offset, len, counts: counts_of(path), pool: None })
     }
 
-    /// The same of a file of which the cache keeps a part: `pool` frees blocks again. [`HeldFile::hold`] sees to it that bytes stay.
+    /// Holds `len` bytes of the file at `path` from `offset` on; `from` reads the file. The cache keeps a part of the file, and `pool` frees
+    /// blocks again. [`HeldFile::hold`] keeps bytes from being freed.
     ///
     /// Errors: as [`HeldFile::open`].
     pub fn of_pool(path: &Path, from: Arc<dyn ReadAt>, offset: u64, len: u64, pool: &Arc<Pool>) -> Result<Self> {
@@ -153,8 +154,8 @@ impl HeldFile {
         twin.have(&self.within(ranges))
     }
 
-    /// Sees to it that these ranges are there, and that they stay there while this thread holds them; none of a file that keeps its
-    /// bytes anyway.
+    /// Fetches the bytes of `ranges` if they are missing. They stay while this thread has the returned value. `None` if nothing frees bytes
+    /// of this file.
     ///
     /// Errors: as [`HeldFile::have`].
     pub fn hold(&self, ranges: &[(usize, usize)]) -> Result<Option<Hold>> {
@@ -162,7 +163,7 @@ impl HeldFile {
         Ok(Claims::bring(vec![claims])?.pop().map(Hold::of))
     }
 
-    /// Whether bytes that were there may be gone later, unless they are held.
+    /// Whether fetched bytes may be freed later, unless a thread holds them.
     pub fn is_bounded(&self) -> bool {
         self.pool.is_some()
     }

@@ -1,5 +1,6 @@
-//! The blocks that batches need, in the order of batches -> which are fetched for the next ones, and which are freed before: those that
-//! are needed last, as far as the plan was read. Numbers only: a rehearsal and the loader that it is of come to the same steps.
+//! The blocks that batches need, in the order of batches -> steps. A step says which blocks the cache fetches for the next batches, and
+//! which it frees before: the blocks that the known batches need last. Planning uses numbers only, so that a rehearsal and its loader take
+//! the same steps.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -14,47 +15,48 @@ use super::cache::Fit;
 use super::pool::{Lease, Pool};
 use super::{Asked, Claims, HeldFile};
 
-/// A block of one of the files: the file's number, and the block's.
+/// A block of a file: the number of the file, and the number of the block in it.
 type Block = (u32, u32);
 
-/// Which blocks batches need next, and which are there.
+/// Knows which blocks the next batches need, and which blocks the cache has. Plans what to fetch and what to free.
 #[derive(Debug)]
 pub struct Keeper {
     numbers: Arc<Numbers>,
-    /// Blocks that may be there.
+    /// The most blocks that the cache may have at once.
     most: usize,
-    /// Of which files blocks are freed: not of those that the cache keeps whole.
+    /// By the number of the file: whether its blocks may be freed. The cache keeps the other files whole.
     frees: Vec<bool>,
-    /// Blocks that are there, with the batch after the last one that needs them of those that were planned.
+    /// Blocks in the cache. The value is the batch after the last planned batch that needs the block.
     there: HashMap<Block, u64>,
-    /// What the next batches need.
+    /// The next batches, in order, each with the blocks that it needs.
     ahead: VecDeque<(u64, BTreeSet<Block>)>,
-    /// In which of them a block is needed.
+    /// For each block, the batches of `ahead` that need it, in order.
     uses: HashMap<Block, VecDeque<u64>>,
-    /// From which batch to which a block is needed in the order of groups, for batches below the number.
+    /// For each block, the ranges of batches whose group needs it. Valid for batches below the number.
     far: (u64, HashMap<Block, Vec<Range<u64>>>),
+    /// The pool that this keeper decides for. `None` in a rehearsal, and after the end.
     pool: Option<(Arc<Pool>, Lease)>,
 }
 
-/// Numbers of files, by path.
+/// Numbers and lengths (in bytes) of files, by path.
 #[derive(Debug, Default)]
 pub struct Numbers(BTreeMap<PathBuf, (u32, u64)>);
 
-/// Blocks of files.
+/// A set of blocks of files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Needed(BTreeSet<Block>);
 
-/// What is needed from a batch on, up to another one.
+/// A range of batches, and the blocks that its group needs.
 pub type Group = (Range<u64>, Needed);
 
-/// What is done for the next batches.
+/// What the cache fetches and frees for the next batches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The batches.
+    /// The batches that the step is for.
     pub batches: Range<u64>,
-    /// Batches below must have been made before.
+    /// The loader must make all batches below this number before it takes the step.
     pub after: u64,
-    /// Bytes that they need together, where the cache does not keep as many.
+    /// Bytes of the blocks that the batches need, if they are more than the cache may keep, else `None`.
     pub lacks: Option<u64>,
     wanted: BTreeSet<Block>,
     fetched: BTreeSet<Block>,
@@ -62,7 +64,8 @@ pub struct Step {
 }
 
 impl Numbers {
-    /// Adds the blocks of some ranges of a file.
+    /// Adds the blocks of `ranges` of a file to `needed`. The ranges count bytes as [`HeldFile::bytes`] does. Does nothing for a file
+    /// without a number.
     pub fn add(&self, file: &HeldFile, ranges: &[(usize, usize)], needed: &mut Needed) {
         let Some(twin) = file.twin() else { return };
         let Some((number, len)) = self.0.get(twin.path()) else { return };
@@ -75,7 +78,7 @@ impl Numbers {
         self.0.values().find(|(known, _)| *known == number).map_or(0, |(_, len)| *len)
     }
 
-    /// By file the blocks of some, in order.
+    /// The numbers of `blocks` for each file, in the order of `blocks`. The key is the number of the file.
     fn by_file<'a>(&self, blocks: impl IntoIterator<Item = &'a Block>) -> BTreeMap<u32, Vec<u64>> {
         let mut files: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         blocks.into_iter().for_each(|(file, block)| files.entry(*file).or_default().push(u64::from(*block)));
@@ -84,9 +87,10 @@ impl Numbers {
 }
 
 impl Keeper {
-    /// For files of which the cache keeps a part, with what is there; none where it keeps them whole. Of a pool it is the only one.
+    /// Makes the keeper of a loader. It knows the blocks that the cache has now. `None` if the cache keeps all `files` whole. A pool has one
+    /// such keeper at a time.
     ///
-    /// Errors: those of reading the cache; `TooLarge` where another loader feeds from the pool.
+    /// Errors: those of reading the cache; `TooLarge` if another loader has the lease of the pool.
     pub fn leased(files: &[&HeldFile]) -> Result<Option<Self>> {
         let Some(pool) = files.iter().find_map(|file| file.twin()?.pool()) else { return Ok(None) };
         let lease = pool.lease()?;
@@ -95,7 +99,8 @@ impl Keeper {
         Ok(Some(made))
     }
 
-    /// The same for a rehearsal, also of files that a command only measures: as a loader would open them.
+    /// Makes the keeper of a rehearsal. A command may open `files` only to measure them: the keeper then plans as a loader would. `None` if
+    /// the cache keeps all files whole, or has no room for a part of them.
     ///
     /// Errors: those of reading the cache.
     pub fn rehearsed(files: &[&HeldFile]) -> Result<Option<Self>> {
@@ -118,7 +123,7 @@ impl Keeper {
             }
             numbers.insert(twin.path().to_owned(), (number, twin.len()));
             frees.push(!has_pool || twin.pool().is_some());
-            // What is kept whole does not count.
+            // A file that the cache keeps whole adds its own room.
             most += if frees.ends_with(&[true]) { 0 } else { twin.len().div_ceil(BLOCK) as usize };
             let bits = twin.there()?;
             let known =
@@ -137,7 +142,7 @@ impl Keeper {
         })
     }
 
-    /// Lets another loader say which blocks are kept.
+    /// Ends the work for the pool: another loader may then decide which blocks it keeps.
     pub fn end(&mut self) {
         self.pool = None;
     }
@@ -147,7 +152,7 @@ impl Keeper {
         Arc::clone(&self.numbers)
     }
 
-    /// Bytes that blocks may take.
+    /// Bytes that the blocks in the cache may take.
     pub fn budget(&self) -> u64 {
         self.most as u64 * BLOCK
     }
@@ -157,7 +162,7 @@ impl Keeper {
         self.numbers.0.values().map(|(_, len)| len).sum()
     }
 
-    /// Bytes that are there after the steps that were taken.
+    /// Bytes of the blocks that the cache has after all planned steps.
     pub fn bytes(&self) -> u64 {
         self.there.keys().map(|(file, block)| self.size(*file, u64::from(*block))).sum()
     }
@@ -166,24 +171,25 @@ impl Keeper {
         bytes(block, block + 1, self.numbers.len(file))
     }
 
-    /// The batch after those whose needs it knows.
+    /// The batch after the last one that [`Keeper::look`] added. `None` if no added batch waits for a step.
     pub fn seen(&self) -> Option<u64> {
         self.ahead.back().map(|(batch, _)| batch + 1)
     }
 
-    /// Whether it looked far enough: batches further ahead change next to nothing.
+    /// Whether the added batches need more than twice the blocks that fit: batches further ahead hardly change the steps.
     pub fn sees_enough(&self) -> bool {
         self.uses.len() > 2 * self.most
     }
 
-    /// Says what the batch after the last one needs.
+    /// Adds `batch`, the one after the last added one, and the blocks that it needs.
     pub fn look(&mut self, batch: u64, needed: Needed) {
         needed.0.iter().for_each(|block| self.uses.entry(*block).or_default().push_back(batch));
         self.ahead.push_back((batch, needed.0));
     }
 
-    /// Takes the next step, of at most `at_once` batches of those whose needs it knows. `groups` says which blocks are needed from which
-    /// batch to which in the whole pass that a batch is in, as far as the order knows it, and where the pass ends.
+    /// Plans the next step: at most `at_once` of the added batches. `None` if no added batch waits. `groups` takes a batch, and returns the
+    /// batch after the end of its pass, and the groups of the whole pass (empty if the order has no groups). The keeper calls it when it has
+    /// to free blocks in a new pass.
     ///
     /// Errors: those of `groups`.
     pub fn step(
@@ -193,7 +199,7 @@ impl Keeper {
     ) -> crate::Result<Option<Step>> {
         let Some(first) = self.ahead.front().map(|(batch, _)| *batch) else { return Ok(None) };
         let (mut step, mut behind) = (Step::default(), first);
-        // Two such steps fit, so that one is fetched while the other is made.
+        // Two steps of this size fit: readers fetch one while workers make the batches of the other.
         while let Some((batch, needed)) = self.ahead.front().filter(|(batch, _)| batch - first < at_once) {
             let more = needed.iter().filter(|block| !step.wanted.contains(*block)).count();
             if behind > first && step.wanted.len() + more > self.most / 2 {
@@ -236,7 +242,7 @@ impl Keeper {
         self.far = (end, far);
     }
 
-    /// The first batch from `from` on that needs a block, as far as it is known.
+    /// The first batch from `from` on that needs `block`. `u64::MAX` if no known batch needs it.
     fn next(&self, block: Block, from: u64) -> u64 {
         let near = self.uses.get(&block).and_then(VecDeque::front).copied();
         let groups = self.far.1.get(&block).map_or(&[][..], Vec::as_slice);
@@ -244,7 +250,8 @@ impl Keeper {
         near.into_iter().chain(far).min().unwrap_or(u64::MAX)
     }
 
-    /// Frees the blocks that are needed last; of those that are not known to be needed the ones that were needed longest ago.
+    /// Frees `over` blocks: the blocks that are needed last. Blocks that no known batch needs go first; of these, the block that was needed
+    /// longest ago.
     fn free(&mut self, over: usize, step: &mut Step) {
         let behind = step.batches.end;
         let is_free = |block: &Block| self.frees[block.0 as usize] && !step.wanted.contains(block);
@@ -254,14 +261,14 @@ impl Keeper {
         order.sort_unstable();
         let must = order.get(..over).unwrap_or(&order);
         let last = must.iter().map(|(_, last, _)| *last).max().unwrap_or(0);
-        // Some more that are not needed any more, so that this is not done at each step.
+        // Frees some more blocks that no known batch needs, so that not every step has to sort. They do not delay the step.
         let more = order.iter().skip(over).take(self.most / 16);
         let more = more.take_while(|(Reverse(next), own, _)| *next == u64::MAX && *own <= last);
         step.freed = must.iter().chain(more).map(|(_, _, block)| *block).collect();
         step.after = step.freed.iter().filter_map(|block| self.there.remove(block)).max().unwrap_or(0);
     }
 
-    /// What a step asks for.
+    /// The requests and bytes that a step fetches.
     pub fn asked(&self, step: &Step) -> Asked {
         let mut asked = Asked::default();
         for (file, blocks) in self.numbers.by_file(&step.fetched) {
@@ -270,13 +277,13 @@ impl Keeper {
         asked
     }
 
-    /// Frees what a step frees, and claims what it wants, of the files that this was made for.
+    /// Frees the blocks that `step` frees, and claims the blocks that its batches need. `files` are the files that the keeper was made for.
     ///
-    /// Errors: `Io`; `TooLarge` where the cache keeps less than the step wants.
+    /// Errors: `Io`; `TooLarge` if the batches of the step need more than the cache may keep.
     pub fn claim<'a>(&self, step: &Step, files: &[&'a HeldFile]) -> Result<Vec<Claims<'a>>> {
         if let Some(needed) = step.lacks {
             let detail = format!(
-                "a batch is made of {needed} bytes of blocks, and the cache keeps {}; raise cache_limit, make smaller batches, or \
+                "a batch needs {needed} bytes of blocks, and the cache keeps {}; raise cache_limit, make smaller batches, or \
                  shuffle blocks of rows (shuffle=gm.Blocks(…))",
                 self.budget()
             );

@@ -1,5 +1,5 @@
-//! Files that are larger together than the cache -> the folder in which blocks of them are kept, within a bound. One for all such files
-//! of a process. Blocks that nobody needs now make room; which of them the plan wants first, its [`Keeper`](super::keeping::Keeper) says.
+//! Files that are together larger than the cache -> a folder that keeps some of their blocks, within a bound. A process has one pool for all
+//! such files. The pool frees blocks that nobody needs now. A [`Keeper`](super::keeping::Keeper) says which blocks the plan needs last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::cache::{self, Fit, Place};
 use super::place::is_local;
 use super::twin::Twin;
 
-/// Where blocks of files are kept, and how many.
+/// The folder that keeps blocks of files, and how many bytes they may take.
 #[derive(Debug)]
 pub struct Pool {
     place: Place,
@@ -24,12 +24,13 @@ pub struct Pool {
 #[derive(Debug, Default)]
 struct Inner {
     twins: Vec<Arc<Twin>>,
-    /// Bytes that blocks take.
+    /// Bytes that the blocks take now.
     taken: u64,
-    /// Bytes of them that are never freed.
+    /// Bytes of blocks that the pool never frees.
     stays: u64,
-    /// Where the last block was freed: the twin, and the block after it.
+    /// Where the next search for a block to free begins: the number of the twin, and of the block.
     hand: (usize, u64),
+    /// Whether a loader decides which blocks the pool keeps.
     is_leased: bool,
 }
 
@@ -37,8 +38,8 @@ struct Inner {
 static POOL: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
 
 impl Pool {
-    /// The pool for files, each with its path, where the cache does not hold them all; none where it does, where it has room for
-    /// next to nothing, and of files without versions.
+    /// The pool of this process, if the cache does not hold all `files` (each with its path). `None` if the cache holds them all, if it has
+    /// less than 1 MiB of room, or if a file is on this machine or has no version.
     ///
     /// Errors: `Io` with the folder of the cache.
     pub fn for_files(files: &[(&Path, &Arc<dyn ReadAt>)]) -> Result<Option<Arc<Self>>> {
@@ -65,9 +66,9 @@ impl Pool {
         Ok(Some(made))
     }
 
-    /// The twin of a file, which all who read the file in this process share.
+    /// The twin of a file. All readers of the file in this process share it.
     ///
-    /// Errors: `Io`; `TooLarge` for a disk that cannot give back a part of a file.
+    /// Errors: `Io`; `TooLarge` if the disk cannot give back a part of a file.
     pub(super) fn twin(self: &Arc<Self>, path: &Path, from: Arc<dyn ReadAt>) -> Result<Arc<Twin>> {
         let version = from.version();
         let mut inner = self.lock();
@@ -84,7 +85,7 @@ impl Pool {
         Ok(twin)
     }
 
-    /// Bytes that blocks may take.
+    /// Bytes that the blocks may take.
     pub(super) fn budget(&self) -> u64 {
         self.budget
     }
@@ -93,8 +94,8 @@ impl Pool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts `more` bytes that come, and frees blocks that nobody needs until they fit. Where all are needed now, more are taken
-    /// for as long.
+    /// Counts `more` new bytes, and frees blocks that nobody needs now until all blocks fit. If too many blocks are needed now, the pool
+    /// takes more than its budget for a while.
     pub(super) fn make_room(&self, more: u64) -> Result<()> {
         let mut inner = self.lock();
         inner.taken += more;
@@ -118,15 +119,15 @@ impl Pool {
         Ok(())
     }
 
-    /// Says that blocks of `more` bytes of a file are read and never given back.
+    /// Counts `more` bytes of blocks of the file `path` that the pool never frees.
     ///
-    /// Errors: `TooLarge` where that would be more than half of what may be kept.
+    /// Errors: `TooLarge` if such blocks would take more than half of the budget.
     pub(super) fn stay(&self, more: u64, path: &Path) -> Result<()> {
         let mut inner = self.lock();
         if more > 0 && inner.stays + more > self.budget / 2 {
             let detail = format!(
-                "all of it is read, and the cache keeps {} bytes of the pack; raise cache_limit until the cache holds the pack, name a \
-                 folder on a larger disk (cache), or open the pack with memory=True",
+                "a reader needs the whole file, and the cache keeps {} bytes of the pack; raise cache_limit until the cache holds the \
+                 pack, name a folder on a larger disk (cache), or open the pack with memory=True",
                 self.budget
             );
             return Err(Error::new(Kind::TooLarge, detail).in_source(path.display().to_string()));
@@ -135,7 +136,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Frees these blocks of twins, as far as nobody needs them.
+    /// Frees these blocks of twins. Passes over a block that somebody has pinned or fetches.
     ///
     /// Errors: as [`Pool::twin`].
     pub(super) fn free<'a>(&self, blocks: impl Iterator<Item = (&'a Arc<Twin>, u64)>) -> Result<()> {
@@ -146,9 +147,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Lets one loader say which blocks are kept.
+    /// Lets one loader decide which blocks the pool keeps, until it drops the lease.
     ///
-    /// Errors: `TooLarge` where another one does.
+    /// Errors: `TooLarge` if another loader has the lease.
     pub(super) fn lease(self: &Arc<Self>) -> Result<Lease> {
         let mut inner = self.lock();
         if inner.is_leased {
@@ -161,7 +162,7 @@ impl Pool {
     }
 }
 
-/// Says that a loader decides which blocks are kept, while it lives.
+/// While a loader has this, it decides which blocks the pool keeps.
 #[derive(Debug)]
 pub(super) struct Lease(Arc<Pool>);
 

@@ -23,7 +23,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Adds requests for blocks of a file of `len` bytes.
+    /// Adds the requests for blocks of a file of `len` bytes. `runs` are ranges of blocks, one for each request.
     pub(super) fn ask(&mut self, runs: Vec<(u64, u64)>, len: u64) {
         let sizes = runs.iter().map(|(first, behind)| bytes(*first, *behind, len));
         let longest = sizes.clone().max().unwrap_or(0);

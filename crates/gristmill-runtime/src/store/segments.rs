@@ -24,7 +24,7 @@ const WHOLE: u8 = b'=';
 /// See `WHOLE`.
 const MORE: u8 = b'+';
 
-/// One segment in this number has the whole file, so that a reader fetches few.
+/// A segment whose number is a multiple of this has the whole file, so that a reader fetches few segments.
 const EVERY: u64 = 256;
 
 /// Bytes of the largest segment that is read.

@@ -43,7 +43,7 @@ pub(super) struct Twin {
     arrived: Condvar,
     /// Kept while the twin lives.
     _place: Option<Place>,
-    /// Of a file whose blocks are freed again.
+    /// The pins of blocks. `None` if nothing frees blocks of this twin.
     bound: Option<Bound>,
 }
 
@@ -203,7 +203,8 @@ impl Twin {
         Ok(Claim { twin: self, blocks })
     }
 
-    /// Claims what of these ranges is not there, as far as the file reaches; none where all of it is and stays.
+    /// Claims the missing blocks of `ranges` (byte ranges, cut at the end of the file). Pins all blocks of `ranges` if they may be freed.
+    /// `None` if all these blocks are there and nothing frees blocks of this twin.
     pub(super) fn claim(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims<'_>> {
         let pins = self.pinned(ranges);
         if pins.is_none() && self.missing.load(Ordering::Acquire) == 0 {
@@ -220,7 +221,7 @@ impl Twin {
     }
 
     fn is_there(&self, block: u64) -> bool {
-        // In one order with the pins: who frees a block sees the pin, or who pins it sees that it is gone.
+        // This read and the pins have one order: a thread that frees a block sees the pin, or the thread that pins it sees that it is gone.
         self.there[(block / 64) as usize].load(Ordering::SeqCst) >> (block % 64) & 1 == 1
     }
 
@@ -322,7 +323,7 @@ pub struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// Sees to it that the blocks of all of them are there, and that they stay there while the pins live.
+    /// Brings the blocks of all claims. Returns their pins: nobody frees these blocks while the pins live.
     ///
     /// Errors, with the path: as [`HeldFile::have`](super::HeldFile::have).
     pub fn bring(all: Vec<Self>) -> Result<Vec<Pins>> {

@@ -109,7 +109,7 @@ impl FileTable {
         })
     }
 
-    /// Sees to it that these records are there, and those that are checked with them, and that they stay while they are held.
+    /// Fetches these records, and the records that share a checksum with them. They stay in the cache while the returned holds live.
     fn have(&self, rows: &[u64]) -> Result<Vec<Hold>> {
         let wanted = self.wanted(rows.iter().map(|row| *row..row + 1))?;
         let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! The step of a run -> what happens to the disk or by the consumer then, done and noted. Compares nothing.
+//! The step of a run -> the deeds that are due. Does them to the disk or the consumer, and notes each fault. Compares nothing.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::coverage::Fault;
 use crate::scenario::{Deed, EVENTFUL};
 
 impl Run<'_> {
-    /// Does what is due.
+    /// Does every deed that is due at this step. Step [`EVENTFUL`] also completes the files that grow, and ends all troubles.
     pub(super) fn deeds(&mut self) {
         if self.step == EVENTFUL {
             for file in std::mem::take(&mut self.growing) {

@@ -81,7 +81,7 @@ impl Epoch {
         }
     }
 
-    /// Replaces places by the rows there, as [`Epoch::row`].
+    /// Replaces each of `places` by the row at that place, as [`Epoch::row`] finds it.
     pub fn rows(&mut self, places: &mut [u64]) {
         match &mut self.order {
             Inner::Stored => {}

@@ -26,7 +26,7 @@ _DEEP = ("I;16", "I")
 #: What PNG begins with, and the byte that says how many bits a value has.
 _PNG, _BITS = b"\x89PNG\r\n\x1a\n", 24
 
-#: What JPEG begins with, and the marker that its values follow.
+#: The first two bytes of a JPEG file, and the second byte of the marker before its values.
 _JPEG, _SCAN = b"\xff\xd8", b"\xda"
 
 #: What files of pictures begin with, and their formats as Pillow calls them.
@@ -81,8 +81,8 @@ def decoded(
     path, episode, field = place
     bits = 8 * pictures.itemsize
     modes = _DEEP if bits == 16 else (_MODES.get(shape[2] if len(shape) == 3 else 1),)
-    # What the last JPEG that Pillow opened says of itself, and its picture: where others say the same, only values are
-    # decoded.
+    # The head (size, mode, tables) of the last JPEG that Pillow opened, and its picture. If a file has the same head,
+    # the loop decodes only its values.
     alike, last = b"", pillow.new("L", (1, 1))
     for row, file in enumerate(files):
         if alike and file.startswith(alike) and _decodes(file, last):
@@ -104,7 +104,10 @@ def decoded(
 
 
 def _decodes(file: bytes, picture: Any) -> bool:
-    """Decodes a JPEG into a picture of its size and mode; what is wrong with a file, Pillow says when it opens it."""
+    """Decodes a JPEG into `picture`, which has its size and mode.
+
+    Returns `False` if that fails. Pillow names the fault when it opens the file.
+    """
     try:
         picture.frombytes(file, "jpeg", (picture.mode, ""))
     except ValueError:
@@ -113,7 +116,7 @@ def _decodes(file: bytes, picture: Any) -> bool:
 
 
 def _head(file: bytes) -> bytes:
-    """Everything in a JPEG that comes before its values: size, mode and tables; nothing of another file."""
+    """The bytes of a JPEG before its values: size, mode and tables. Returns `b""` for any other file."""
     at = 2
     while file[:2] == _JPEG and file[at : at + 1] == b"\xff":
         end = at + 2 + int.from_bytes(file[at + 2 : at + 4], "big")

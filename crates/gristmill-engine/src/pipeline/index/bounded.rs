@@ -1,5 +1,5 @@
-//! The plan of rows of which the cache keeps a part -> the blocks that the next batches need, for its keeper, and the steps that it takes.
-//! The same for a loader and for the rehearsal that says beforehand what the loader fetches. Fetches nothing.
+//! The plan of rows, if the cache keeps a part of them -> the next step of a keeper. Gives the keeper the blocks that the next batches need.
+//! A loader and its rehearsal use the same code, so that the rehearsal says what the loader will fetch. Fetches nothing.
 
 use std::ops::Range;
 
@@ -10,10 +10,11 @@ use gristmill_runtime::table::FrameTable;
 use super::plan::Plan;
 use super::rehearse::Read;
 
-/// Batches whose blocks the keeper knows before it fetches the first of them.
+/// The most batches, from the next one on, whose blocks the keeper knows.
 const LOOKS: u64 = 64;
 
-/// The next step of at most `at_once` batches from `first` on, of those below `end`; `read` says which rows stand for picks.
+/// The next step: at most `at_once` batches, from batch `first` on and below `end`. `None` if no batch is left. `read` returns the rows of
+/// the table that picks are read from.
 ///
 /// Errors: those of the plan and of the table.
 pub(super) fn next_step(
@@ -37,7 +38,7 @@ pub(super) fn next_step(
     keeper.step(at_once, &mut of_pass)
 }
 
-/// What each group of blocks needs of the pass that a batch is in.
+/// The groups of the pass that `batch` is in, each with the blocks that it needs. Empty if the order has no groups.
 fn groups(plan: &Plan, table: &dyn FrameTable, numbers: &Numbers, batch: u64) -> Result<Vec<Group>> {
     let mut found = Vec::new();
     for group in plan.groups(batch) {
@@ -49,7 +50,7 @@ fn groups(plan: &Plan, table: &dyn FrameTable, numbers: &Numbers, batch: u64) ->
     Ok(found)
 }
 
-/// Adds the blocks that rows of a table are read from.
+/// Adds the blocks that the table reads `rows` from to `needed`.
 fn add(table: &dyn FrameTable, numbers: &Numbers, rows: &[Range<u64>], needed: &mut Needed) -> Result<()> {
     table.needs(rows, &mut |file, ranges| {
         numbers.add(file, ranges, needed);

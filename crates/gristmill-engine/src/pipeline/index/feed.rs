@@ -72,7 +72,7 @@ pub(super) struct Feed {
     pub(super) stall: Stall,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
-    /// Readers claim what they fetch one after the other, in the order of batches; where the cache keeps a part, as this says.
+    /// Readers lock this to claim blocks one after the other, in the order of batches. `None` if the cache keeps the files whole.
     turn: Mutex<Option<fetching::Keeping>>,
     /// A batch that could not be noted: it comes next.
     untold: Mutex<Option<Made>>,
@@ -94,7 +94,7 @@ pub(super) struct Inner {
     failed: bool,
     /// What of a table that is elsewhere was fetched; none of one that is not.
     pub(super) fetched: Option<Fetched>,
-    /// What keeps blocks in the cache until the batches below the number were made.
+    /// Pins of blocks, each with the batch after the last one that needs them. They are dropped when the batches below that were made.
     pins: VecDeque<(u64, Vec<Pins>)>,
 }
 
@@ -122,7 +122,7 @@ struct Piece {
 impl Feed {
     /// A feed that begins with batch `first`.
     ///
-    /// Errors: `Format` where the cache keeps a part of the rows, and another loader says of which.
+    /// Errors: `Format` if the cache keeps a part of the files and another loader decides which part; those of reading the cache.
     pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Result<Self> {
         let keeping = fetching::Keeping::of(assembly.table())?;
         let row_bytes: Vec<usize> = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();

@@ -40,18 +40,18 @@ impl Fetched {
         (!range.is_empty() && self.take(&range, delivered)).then_some(range)
     }
 
-    /// The next batch that nobody fetches yet.
+    /// The first batch that no reader has begun to fetch.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// How many batches are fetched next, at most: the first ones are wanted at once; later ones share requests.
+    /// The most batches that a reader fetches next. The consumer waits for the first batches; later batches share requests.
     pub(super) fn at_once(&self) -> u64 {
         (self.next - self.first).clamp(1, AT_ONCE)
     }
 
-    /// Begins to fetch the next batches, unless enough is fetched. The first batch comes alone: all wait for it, and others would
-    /// take a part of the network.
+    /// Begins to fetch the batches of `range`, the next ones. Returns `false` if enough is fetched, or while the first batch is on its way:
+    /// everybody waits for that batch, and others would take a part of the network. `delivered` is the consumer's next batch.
     pub(super) fn take(&mut self, range: &Range<u64>, delivered: u64) -> bool {
         let waits = self.next > self.first && !self.has(self.first);
         if waits || range.end > delivered.saturating_add(AHEAD) {

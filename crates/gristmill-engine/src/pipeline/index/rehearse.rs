@@ -41,7 +41,7 @@ pub struct Fetches {
     pub error: f64,
     /// Whether the pass was too long to be walked whole.
     pub is_sampled: bool,
-    /// Bytes that the cache keeps of the files, where it does not hold them.
+    /// Bytes that the cache keeps of the files, if it keeps a part of them. `None` if it holds them all, or has no room for a part.
     pub part: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ struct Passed {
     all: Asked,
     /// Rows that were walked, and what was asked for up to there, at the end of each part.
     parts: Vec<Asked>,
-    /// Batches up to there, where the cache keeps a part.
+    /// Batches that were walked at the end of each part. Empty unless the cache keeps a part of the files.
     ends: Vec<u64>,
     rows: u64,
     is_whole: bool,
@@ -113,7 +113,8 @@ impl Walk<'_> {
         })
     }
 
-    /// The same where the cache keeps a part. The rest of a long pass asks for as much as its last part did.
+    /// As [`Walk::fetches`], if the cache keeps a part of the files. It assumes that each batch of the rest of a long pass asks for as much
+    /// as a batch of the last part that it walked.
     fn bounded(mut self, mut keeper: Keeper) -> Result<Fetches> {
         let (data_bytes, kept_bytes) = (keeper.total(), keeper.bytes());
         let mut fetched = Fetched::from(0);
@@ -234,8 +235,8 @@ fn asked(table: &dyn FrameTable, there: &mut Rehearsal<'_>, rows: &[Range<u64>])
 }
 
 impl Passed {
-    /// What a pass of `batches` asks for where each of them asks as those of the last part do; and by which part of it the last two
-    /// parts differ.
+    /// Estimates what a pass of `batches` batches asks for: each batch that was not walked counts as a batch of the last part. Returns also
+    /// how much the requests of a batch differ between the last two parts, as a share (0 to 1).
     fn scaled(&self, batches: u64) -> (Asked, f64) {
         let count = self.ends.len();
         let part = |i: usize| {

@@ -96,7 +96,7 @@ impl Fit {
         found.add(&self.options, kind, row, &mut |kind, difference| self.quantiles[kind as usize].add(difference, 1));
     }
 
-    /// Adds the counts of some rows, in every pass. Their differences come by another call.
+    /// Adds the counts of some rows. Passes after the first ignore the call. [`Fit::add_difference`] adds the differences of the rows.
     pub fn join(&mut self, found: &Found) {
         if self.first {
             self.found.join(found);

@@ -1,5 +1,5 @@
-//! Faults found in parts of a pack, and in the pack as a whole -> the report on all of it. Shares, in order, give the report of one
-//! process.
+//! Faults found in parts of a pack, and in the pack as a whole -> the report on all of it. Shares that are joined in order give the
+//! report of one process.
 
 use std::collections::{BTreeMap, BTreeSet};
 

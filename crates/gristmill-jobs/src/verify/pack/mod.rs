@@ -64,7 +64,7 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Gets the faults found so far, which it may take away, and how many rows of all were read.
+/// A callback. It gets the faults found so far, which it may take away, and two numbers: the rows read so far, and all rows.
 type Taking<'a> = dyn FnMut(&mut OfPack, Option<(u64, u64)>) + 'a;
 
 /// Verifies what of the pack in `folder` is at `place`: blocks of its rows, files by their hashes, and once the pack as such. It calls `progress`

@@ -1,5 +1,5 @@
 //! Steps of packed trajectories by number -> records, or those of their fields that tensors are made of.
-//! Blocks that were unpacked for one step are there for its neighbours, and for a while for any other.
+//! The pack keeps the blocks that it unpacked for one step: its neighbours use them, and for a while any other step does.
 
 use gristmill_format::demo::pack::{PackedTrajectory, Scratch};
 use gristmill_format::encode::{Encoder, Provenance, Row};

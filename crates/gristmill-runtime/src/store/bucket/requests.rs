@@ -22,16 +22,16 @@ use super::writing::Parts;
 /// Objects that one request of a list gives. A server of HTTP gives all of them, in any order.
 const PAGE: usize = 1000;
 
-/// Requests for bytes of one object that are made at once, whatever they bring.
+/// Requests for bytes of one object that may always run at once, however many bytes they bring.
 pub(in crate::store) const AT_ONCE: usize = 8;
 
-/// The same of small ones, at most.
+/// The most requests for one object that run at once, if they bring few bytes.
 const MOST_AT_ONCE: u64 = 64;
 
-/// Bytes that requests for one object bring together, unless fewer than [`AT_ONCE`] would be made at once.
+/// Bytes that the running requests for one object bring together, at most. [`AT_ONCE`] requests may bring more.
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
-/// How many requests are made at once, the longest of which brings `longest` bytes.
+/// How many requests for one object run at once, if the longest request brings `longest` bytes.
 pub(in crate::store) fn at_once(longest: u64) -> usize {
     (BYTES_AT_ONCE / longest.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
 }

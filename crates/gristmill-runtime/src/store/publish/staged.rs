@@ -72,7 +72,7 @@ impl Staged {
         Ok(len)
     }
 
-    /// What was sealed, to be read from its start.
+    /// Opens the sealed file for reading, at its start.
     ///
     /// Errors: `Path`.
     pub fn reopen(&self) -> Result<File> {

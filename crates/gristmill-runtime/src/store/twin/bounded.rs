@@ -1,5 +1,5 @@
-//! Blocks of a twin that are freed again -> who may free which, and when: never a block that somebody has pinned or brings.
-//! A block leaves the journal before its bytes are punched out, so that a kill in between loses it and never shows a hole.
+//! Frees blocks of a twin. A thread never frees a block that somebody has pinned or fetches. It takes the block out of the journal before
+//! it punches out the bytes: a kill in between loses the block, and never shows a hole.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -19,14 +19,15 @@ use super::super::cache::BYTES;
 use super::super::pool::Pool;
 use super::{Claim, Twin, sized};
 
-/// What a twin knows whose blocks are freed again.
+/// The state of a twin whose blocks may be freed.
 pub(in crate::store) struct Bound {
+    /// The pool that frees blocks.
     pool: Weak<Pool>,
-    /// How many readers need a block.
+    /// For each block, how many readers have pinned it.
     pins: Vec<AtomicU32>,
-    /// A bit for each block that takes room on the disk, checked or not.
+    /// A bit for each block that takes room on the disk, whether it was checked or not.
     taken: Vec<AtomicU64>,
-    /// Blocks that were read by somebody who did not say for how long: they stay.
+    /// Blocks that are never freed: a reader did not say how long it reads them.
     stays: Mutex<BTreeSet<u64>>,
 }
 
@@ -48,7 +49,7 @@ impl Bound {
         Ok(())
     }
 
-    /// Makes room for blocks that are fetched now.
+    /// Counts the blocks that this thread is about to fetch, and makes room for them.
     pub(super) fn takes(&self, twin: &Twin, blocks: &[u64]) -> Result<()> {
         let take = |block: &&u64| {
             let bit = 1 << (**block % 64);
@@ -64,7 +65,7 @@ impl Bound {
 }
 
 impl Twin {
-    /// A twin in a folder of the cache.
+    /// Opens the twin in `folder`, a folder of the cache, and makes its files if they are missing.
     pub(super) fn kept_in(folder: &Path, path: &Path, from: Arc<dyn ReadAt>) -> Result<Self> {
         let open = |name: &str| {
             let path = folder.join(name);
@@ -78,7 +79,7 @@ impl Twin {
         Ok(twin)
     }
 
-    /// A twin in the folder of a pool, which frees blocks of it; and how many bytes of it are there.
+    /// Opens the twin in `folder`, a folder of `pool`, which frees its blocks. Returns also how many bytes of its blocks the journal has.
     ///
     /// Errors: as [`Twin::new`](super::Twin::new).
     pub(in crate::store) fn of_pool(
@@ -105,22 +106,23 @@ impl Twin {
         Ok((twin, there))
     }
 
-    /// The pool that frees its blocks.
+    /// The pool that frees blocks of this twin. `None` if nothing frees them.
     pub(in crate::store) fn pool(&self) -> Option<Arc<Pool>> {
         self.bound.as_ref()?.pool.upgrade()
     }
 
-    /// Whether the cache keeps what is fetched, whole or in part.
+    /// Whether the cache keeps fetched blocks, all of them or a part.
     pub(in crate::store) fn is_kept(&self) -> bool {
         self._place.is_some() || self.bound.is_some()
     }
 
-    /// How many blocks it has.
+    /// The number of blocks of the file.
     pub(in crate::store) fn blocks(&self) -> u64 {
         self.len.div_ceil(BLOCK)
     }
 
-    /// Keeps the blocks of these ranges from being freed; none where no block ever is.
+    /// Pins the blocks of `ranges` (byte ranges of the file): nobody frees them while the pins live. `None` if nothing frees blocks of this
+    /// twin.
     pub(super) fn pinned(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Pins> {
         let bound = self.bound.as_ref()?;
         let blocks: Vec<u64> = missing(ranges, self.len, |_| false).into_iter().collect();
@@ -130,7 +132,7 @@ impl Twin {
         Some(Pins { twin: Arc::clone(self), blocks })
     }
 
-    /// Frees a block unless somebody has pinned or brings it: the bytes of the disk that this gives back.
+    /// Frees a block, unless somebody has pinned or fetches it. Returns the bytes that the disk gets back, or 0.
     ///
     /// Errors, with the path: `Io`, for a disk that cannot give back a part of a file, too.
     pub(in crate::store) fn free(&self, block: u64) -> Result<u64> {
@@ -150,7 +152,7 @@ impl Twin {
         if was_there {
             self.missing.fetch_add(1, Ordering::AcqRel);
         }
-        // A reader that wants it waits until it is gone, and then fetches it.
+        // A reader that wants the block waits until it is gone, and then fetches it.
         fetched.insert(block);
         drop(fetched);
         let claim = Claim { twin: self, blocks: vec![block] };
@@ -174,11 +176,11 @@ impl Twin {
 }
 
 thread_local! {
-    /// What this thread holds now.
+    /// How many [`Hold`]s this thread has now.
     static HOLDS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Pins of a thread that reads what it has pinned, and ends to do so before it lets go.
+/// Pins of one thread. The thread reads the pinned blocks, and stops reading them before it drops this.
 #[derive(Debug)]
 #[must_use]
 pub struct Hold {
@@ -199,7 +201,7 @@ impl Drop for Hold {
     }
 }
 
-/// Keeps blocks from being freed while it lives.
+/// Pinned blocks of a twin. Nobody frees them while this lives.
 #[must_use]
 pub struct Pins {
     twin: Arc<Twin>,

@@ -1,5 +1,6 @@
-//! Batches of rows that are elsewhere -> what readers claim and bring for the next ones. Where the cache keeps a part of the files, blocks
-//! are freed before, once the batches were made that need them: the steps are the plan's, only when they are taken the consumer says.
+//! Batches of rows that are elsewhere -> the blocks that readers claim and fetch for the next batches. If the cache keeps a part of the
+//! files, a reader first frees blocks, after workers have made the batches that need them. The plan alone decides what a step fetches and
+//! frees; the consumer decides only when.
 
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -13,16 +14,16 @@ use gristmill_runtime::table::{FrameTable, Pick};
 use super::super::bounded::next_step;
 use super::{Feed, Inner};
 
-/// What is kept, and the step that is taken next.
+/// The keeper of a feed, and its next step.
 #[derive(Debug)]
 pub(super) struct Keeping {
     keeper: Keeper,
-    /// An error stands for the batches that it keeps from being planned.
+    /// The next step, with its batches. `None` if it is not planned yet. An error if these batches could not be planned.
     next: Option<(Range<u64>, Result<Step>)>,
 }
 
 impl Keeping {
-    /// Of the files of a table; none where the cache keeps them whole.
+    /// Makes the keeper of the files of `table`. `None` if the cache keeps them whole.
     ///
     /// Errors: as [`Keeper::leased`].
     pub(super) fn of(table: &dyn FrameTable) -> Result<Option<Self>> {
@@ -31,7 +32,7 @@ impl Keeping {
 }
 
 impl Feed {
-    /// Fetches the batches that come next of a table that is elsewhere.
+    /// Fetches the next batches of a table that is elsewhere. Returns `false` if there is nothing to fetch now.
     pub(super) fn fetch_some(&self) -> bool {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keeping) = &mut *turn {
@@ -62,7 +63,7 @@ impl Feed {
         true
     }
 
-    /// Brings what was claimed for some batches.
+    /// Fetches what a reader claimed for the batches of `range`, and notes the pins or the error.
     fn bring(&self, range: Range<u64>, claimed: Result<Vec<Claims<'_>>>) {
         let brought = claimed.and_then(|claims| Ok(Claims::bring(claims)?));
         let mut inner = self.lock();
@@ -84,7 +85,8 @@ impl Feed {
         self.shared.signal.notify(Lane::Read);
     }
 
-    /// Claims what the next batches need; none where enough is fetched, or where the cache has no room for more yet.
+    /// Claims the blocks that the next batches need. `None` if no batch is left, if enough is fetched, or if a batch that is not made yet
+    /// needs the blocks that the step frees.
     fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Vec<Claims<'_>>>)> {
         if keeping.next.is_none() {
             keeping.next = self.next_of(&mut keeping.keeper);
@@ -121,7 +123,7 @@ impl Feed {
         }
     }
 
-    /// Lets go of what keeps blocks for batches that were made.
+    /// Drops the pins of blocks whose batches were made.
     pub(super) fn let_go(&self, inner: &mut Inner) {
         if inner.pins.is_empty() {
             return;
@@ -131,7 +133,7 @@ impl Feed {
         self.shared.signal.notify(Lane::Read);
     }
 
-    /// Another loader may say which blocks are kept.
+    /// Lets another loader decide which blocks the cache keeps.
     pub(super) fn end_keeping(&self) {
         if let Ok(mut turn) = self.turn.lock()
             && let Some(keeping) = &mut *turn
@@ -141,7 +143,7 @@ impl Feed {
     }
 }
 
-/// All batches below were made.
+/// The first batch that was not made yet. All batches below it were made.
 fn made(inner: &Inner) -> u64 {
     inner.open.front().map_or(inner.next, |open| open.number)
 }

@@ -1,30 +1,31 @@
-//! Shuffled blocks, and the number of a batch -> the groups that these are shuffled in, and the rows that each group is made of.
-//! Pure, as the plan is; other orders have no groups.
+//! The number of a batch -> the groups of its epoch, if blocks of rows are shuffled, and the rows of each group. Other orders have no
+//! groups. Pure, as the plan is.
 
 use std::ops::Range;
 
 use super::Plan;
 
-/// What shuffled blocks will need.
+/// The rows that the group of a batch and the next group are made of.
 #[derive(Debug)]
 pub(in crate::pipeline::index) struct Ahead {
     pub(in crate::pipeline::index) epoch: u64,
     pub(in crate::pipeline::index) group: u64,
-    /// First row and the one after the last.
+    /// For each block, its first row and the row after its last one.
     pub(in crate::pipeline::index) rows: Vec<(u64, u64)>,
 }
 
 /// One group of shuffled blocks.
 #[derive(Debug)]
 pub(in crate::pipeline::index) struct Group {
+    /// The batches that have rows of the group.
     pub(in crate::pipeline::index) batches: Range<u64>,
-    /// First row and the one after the last, of each block.
+    /// For each block, its first row and the row after its last one.
     pub(in crate::pipeline::index) rows: Vec<(u64, u64)>,
 }
 
 impl Plan {
-    /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
-    /// next one are made of.
+    /// The epoch and the group that batch `number` begins in, and the rows of this group and the next one. `None` if the order has no
+    /// groups.
     pub(in crate::pipeline::index) fn ahead(&self, number: u64) -> Option<Ahead> {
         let position = self.span(number).0;
         let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
@@ -41,7 +42,7 @@ impl Plan {
         places.iter().map(|(start, end)| (self.rows.row(*start), self.rows.row(end - 1) + 1)).collect()
     }
 
-    /// With shuffled blocks: the groups of the epoch that batch `number` begins in.
+    /// The groups of the epoch that batch `number` begins in. Empty if the order has no groups.
     pub(in crate::pipeline::index) fn groups(&self, number: u64) -> Vec<Group> {
         if self.sampler.is_some() || self.mixed.is_some() {
             return Vec::new();
@@ -57,7 +58,7 @@ impl Plan {
         groups
     }
 
-    /// The batch after the last of the epoch that batch `number` begins in.
+    /// The batch after the last one of the epoch that batch `number` begins in.
     pub(in crate::pipeline::index) fn epoch_end(&self, number: u64) -> u64 {
         let epoch = self.span(number).0 / self.selected();
         match self.per_pass {
