@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs fuzz targets with coverage and the address sanitizer, each for FUZZ_SECONDS: the targets in the arguments, or all. Prints a line for
 # each target: edges reached, inputs tried, new inputs kept. An input that breaks a promise stays in fuzz/artifacts, and the script fails.
-# FUZZ_KEEP=N adds inputs to the corpus of each target: the N smallest of the inputs that together reach most of what is new.
+# FUZZ_KEEP=N adds inputs to the corpus of each target: the N smallest of the inputs of at most 512 bytes
+# that together reach most of what is new.
 # RUSTC_BOOTSTRAP lets the compiler of the workspace build the targets; it has the sanitizer's library. libFuzzer needs a C++ compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."

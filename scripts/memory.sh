@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of files that may use `unsafe` in valgrind's memcheck. tests/architecture/places.rs of the engine names these files.
+# Runs the tests of most files that may use `unsafe` in valgrind's memcheck. tests/architecture/places.rs of the engine names these files.
 # Memcheck finds reads of memory that nobody wrote, and accesses beyond an allocation. `make fuzz` runs decoders with the address sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -146,10 +146,11 @@ def test_a_kill_while_blocks_are_freed_loses_a_block_at_most(server: FaultServer
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ)
         assert process.stdout is not None
         for _ in range(60):
-            process.stdout.readline()
+            assert process.stdout.readline() == b"batch\n", "it ended by itself"
         time.sleep(0.03 * kill)
         process.send_signal(signal.SIGKILL)
         process.communicate()
+        assert process.returncode == -signal.SIGKILL
         options: dict[str, Any] = {"rows": slice(100_000 * kill, 100_000 * kill + 60_000), "shuffle": False}
         agree(loaded("s3://drops/rows", **options), loaded(drops / "drops" / "rows", **options))
         assert taken(tmp_path / "small") <= limit + SLACK

@@ -70,7 +70,7 @@ def places(peer: str, bucket: Path, address: str, cache: Path) -> dict[str, Any]
 
 
 def written(peer: str, source: Path, bucket: Path, out: Path) -> None:
-    """A peer's form of the steps, uncompressed, in the bucket."""
+    """Writes a loader's form of the steps to the bucket: of gristmill a compressed pack, of peers uncompressed."""
     module, environment = PEERS[peer]
     folder = bucket / module
     if (folder / ".made").exists():

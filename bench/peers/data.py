@@ -16,7 +16,7 @@ from gymnasium import spaces
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
 
-#: Steps of a trajectory; rows of what stands for a game.
+#: Steps of a trajectory.
 LENGTH = 250
 PICTURE = (3, 64, 64)
 #: The file suffix of each form of shards.

@@ -120,7 +120,8 @@ def lines() -> list[Line]:
     )
     found += _records("rows")
     found += _ours(
-        "steps", {"pack": "each picture packed by itself", "raw": "codec raw", "arrays": "mapped arrays, uncompressed"}
+        "steps",
+        {"pack": "blocks of a few pictures, packed", "raw": "codec raw", "arrays": "mapped arrays, uncompressed"},
     )
     found += _records("steps")
     for work in SHARDS:

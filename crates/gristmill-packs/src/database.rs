@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// Commits, and forces everything that was committed to the disk. A commit alone survives the end of the process, but not a power
-    /// failure: SQLite forces its log later.
+    /// failure: SQLite forces its log later. No other process may read the database, or SQLite may not force all of it.
     ///
     /// Errors: `Format` with the path.
     pub fn force(&mut self) -> Result<()> {

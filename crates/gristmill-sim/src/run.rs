@@ -289,17 +289,19 @@ impl Run<'_> {
     fn lists_what_was_lost(&self, world: &World) -> Found<()> {
         for _ in 0..PATIENCE {
             match self.disk.polls_since_loss() {
-                None => break,
+                None => return Ok(()),
                 Some(polls) if polls > LOOKS => {
                     return Err(format!("notices were lost, and in {LOOKS} polls the loader did not list the folder"));
                 }
                 Some(_) => world.step(),
             }
         }
-        Ok(())
+        Err(format!(
+            "notices were lost, and in {PATIENCE} steps the loader neither listed the folder nor polled {LOOKS} times"
+        ))
     }
 
-    /// Whether a limit allows no row of the next batch to be drawn, with the files that came.
+    /// Whether a limit keeps a row of the next batch from being drawn, with the files that came.
     fn waits_for_files(&self) -> Found<bool> {
         let s = self.scenario;
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.limit.is_some()) else { return Ok(false) };

@@ -290,7 +290,7 @@ def convert(
         st_q_theta: decay per ply of the short-term values that V7 gets, 0 to 1; 0.8333333 by default.
         container: a `.gz` for each game, or tars; by default what they are in.
         games_per_tar: games in each new tar, at most.
-        threads: of games; one per core by default. They change no byte.
+        threads: of games as records; one per core by default. They change no byte. Text has one thread.
         share: if many machines convert the games, the share of the files to convert now, `"17/400"` or `(17, 400)`,
             counted from 1. Binpacks have no shares. The share lies beside `output`. A second call for the same share
             makes nothing. `commit` makes the output of all shares.

@@ -1,4 +1,4 @@
-//! Commits of shares that are killed at each call by which they change the disk: run again, each ends with what one process makes,
+//! Commits of shares that are killed at calls by which they change the disk: run again, each ends with what one process makes,
 //! byte for byte, and leaves nothing beside it.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 

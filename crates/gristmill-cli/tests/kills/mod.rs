@@ -1,6 +1,6 @@
-//! Appends, publications and merges that are killed at each call by which they change the disk: nothing is lost, nothing
-//! diverges, and there is always a way out. `GRISTMILL_KILLS` sets the number of kills; without it, the tests kill at every second
-//! kind of call.
+//! Appends, publications and merges that are killed at calls by which they change the disk: nothing is lost, nothing diverges,
+//! and there is always a way out. Without `GRISTMILL_KILLS`, the tests kill at every second kind of call. With it, the tests of packs
+//! kill N times each, and the tests of commits and reports at every kind of call.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
 mod commits;
@@ -341,7 +341,7 @@ fn merges(root: &Path) -> Vec<Job> {
     ]
 }
 
-/// The number of kills of each test that `GRISTMILL_KILLS` sets. Returns `None` if it sets none.
+/// The number of kills of each test of packs, as `GRISTMILL_KILLS` sets it. Returns `None` if it is not set.
 fn wanted() -> Option<usize> {
     std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok())
 }
@@ -399,7 +399,7 @@ fn killed_everywhere(jobs: fn(&Path) -> Vec<Job>) {
             }
         }
     }
-    assert!(kills > 20, "{kills} kills");
+    assert!(kills > 20 || wanted().is_some_and(|wanted| wanted <= 20), "{kills} kills");
     let each: Vec<String> =
         jobs.iter().zip(&calls).map(|(job, calls)| format!("{} {}", job.name, calls.len())).collect();
     println!("{kills} kills; calls that change the disk: {}", each.join(", "));

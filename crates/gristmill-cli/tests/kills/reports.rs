@@ -1,4 +1,4 @@
-//! Shares of reports and marks, and their commits, that are killed at each call by which they change the disk: run again, each ends
+//! Shares of reports and marks, and their commits, that are killed at calls by which they change the disk: run again, each ends
 //! with what one process makes, byte for byte, and leaves nothing beside it.
 #![allow(clippy::print_stdout, reason = "a skipped test says so, and how much happened")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::{Job, copy, generate, places, run, strings, text, traced, tracer, tree, words};
 
-/// Kills a job at each of its system calls, then runs `last` to finish it.
+/// Kills a job at its places (see [`places`]), and runs `last` after each kill to finish it.
 fn killed_everywhere(tracer: &Path, job: &Job, last: &[String]) -> usize {
     job.prepare();
     let calls = traced(tracer, job, 0);

@@ -15,7 +15,7 @@ use crate::value::Extra;
 const ROWS: usize = 16 << 10;
 const PIECES: usize = 128 << 10;
 
-/// How blocks are compressed: slow enough to be small, and one core still packs tens of megabytes a second.
+/// The level of Zstandard for blocks (why: docs/design/2026-11-21-demonstration-packs.md).
 const LEVEL: i32 = 12;
 
 /// Largest element that blocks are turned by.

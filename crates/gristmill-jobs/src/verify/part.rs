@@ -23,7 +23,7 @@ struct Part {
     paths: Vec<OfPath>,
 }
 
-/// What was found at a path, in the order in which one process looks.
+/// What was found at a path, in the order in which one process looks. A comparison with sources has one of these, for all sources.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct OfPath {
     /// In its files.

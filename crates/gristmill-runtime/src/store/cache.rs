@@ -21,6 +21,9 @@ pub(super) const BYTES: &str = "bytes";
 /// Start of the names of folders that keep parts of files. A number follows.
 const PART: &str = "part-";
 
+/// Processes that may keep parts of files in one cache at once.
+const MOST_PARTS: u32 = 1000;
+
 /// The least room for parts of files, in bytes. A cache with less keeps no parts.
 const LEAST: u64 = 1 << 20;
 
@@ -102,11 +105,15 @@ pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64
     let (cache, root) = (said(), root()?);
     let refused = |e: io::Error| unkept(&root, &e);
     let names: BTreeSet<PathBuf> = files.iter().map(|(path, version)| named(path, *version).into()).collect();
-    for slot in 0.. {
+    for slot in 0..MOST_PARTS {
         let folder = root.join(format!("{PART}{slot}"));
         fs::create_dir_all(&folder).map_err(refused)?;
         let name = folder.join(NAME);
-        let Ok(file) = OpenOptions::new().create(true).append(true).open(&name) else { continue };
+        let file = match OpenOptions::new().create(true).append(true).open(&name) {
+            // Another process removed the folder, or it belongs to another user.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => continue,
+            file => file.map_err(refused)?,
+        };
         match file.try_lock() {
             Ok(()) if is_still(&file, &name) => {}
             Ok(()) | Err(TryLockError::WouldBlock) => continue,
@@ -125,7 +132,11 @@ pub(super) fn part_of(files: &[(&Path, u64)], needed: u64) -> Result<(Place, u64
         make_room(&root, &folder, room.min(needed), cache.limit)?;
         return Ok((Place { folder, _name: file }, room.min(needed)));
     }
-    Err(Error::new(Kind::TooLarge, "there are too many processes"))
+    let detail = format!(
+        "{MOST_PARTS} folders {PART}N are in use or belong to other users; stop a process that reads through this cache, or name \
+         another folder (cache)"
+    );
+    Err(Error::new(Kind::TooLarge, detail).in_source(root.display().to_string()))
 }
 
 /// Bytes of the cache that files in use leave free. Those in the folder `own` do not count.

@@ -126,7 +126,7 @@ impl Pool {
         let mut inner = self.lock();
         if more > 0 && inner.stays + more > self.budget / 2 {
             let detail = format!(
-                "a reader needs the whole file, and the cache keeps {} bytes of the pack; raise cache_limit until the cache holds the \
+                "what is read of the pack for good takes more than half of the {} bytes that the cache keeps of it; raise cache_limit until the cache holds the \
                  pack, name a folder on a larger disk (cache), or open the pack with memory=True",
                 self.budget
             );

@@ -1,8 +1,8 @@
 //! Frees blocks of a twin. A thread never frees a block that somebody has pinned or fetches. It takes the block out of the journal before
 //! it punches out the bytes: a kill in between loses the block, and never shows a hole.
 
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::marker::PhantomData;
 use std::os::unix::fs::MetadataExt;
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use super::super::blocks::{BLOCK, bytes, missing};
 use super::super::cache::BYTES;
@@ -32,13 +33,13 @@ pub(in crate::store) struct Bound {
 }
 
 impl Bound {
-    /// Sees to it that the blocks of these ranges stay, unless this thread holds them: nobody knows how long they are read.
+    /// Keeps the blocks of these ranges for good, since nobody says how long the caller reads them. Leaves out the blocks that this thread
+    /// holds: they stay while it holds them.
     pub(super) fn stay(&self, twin: &Twin, ranges: &[(u64, u64)]) -> Result<()> {
         let mut stays = self.stays.lock().unwrap_or_else(PoisonError::into_inner);
         let more: Vec<u64> = missing(ranges, twin.len, |block| stays.contains(&block)).into_iter().collect();
-        let holds = HOLDS.get() > 0;
-        let is_free = |block: &&u64| !holds || self.pins[**block as usize].load(Ordering::SeqCst) == 0;
-        let more: Vec<u64> = more.iter().filter(is_free).copied().collect();
+        let is_held = |block: u64| HOLDS.with_borrow(|holds| holds.contains_key(&(twin.address(), block)));
+        let more: Vec<u64> = more.into_iter().filter(|block| !is_held(*block)).collect();
         if let Some(pool) = self.pool.upgrade() {
             pool.stay(more.iter().map(|block| bytes(*block, block + 1, twin.len)).sum(), &twin.path)?;
         }
@@ -134,7 +135,7 @@ impl Twin {
 
     /// Frees a block, unless somebody has pinned or fetches it. Returns the bytes that the disk gets back, or 0.
     ///
-    /// Errors, with the path: `Io`, for a disk that cannot give back a part of a file, too.
+    /// Errors, with the path: `Io`; `TooLarge` if the disk cannot give back a part of a file.
     pub(in crate::store) fn free(&self, block: u64) -> Result<u64> {
         let Some(bound) = self.bound.as_ref().filter(|bound| bound.is_taken(block)) else { return Ok(0) };
         let mut fetched = self.fetching();
@@ -163,41 +164,64 @@ impl Twin {
         Ok(bytes(block, block + 1, self.len))
     }
 
+    /// Where this twin lies in memory: an `Arc` does not move it.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn punch(&self, block: u64) -> Result<()> {
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&self.file, how, block * BLOCK, BLOCK).map_err(|e| {
-            let detail = format!(
-                "this disk cannot give back a part of a file ({e}); raise cache_limit until the cache holds the pack, or name a \
-                 folder on another disk (cache)"
-            );
-            Error::new(Kind::TooLarge, detail).in_source(self.path.display().to_string())
+            let error = match e {
+                Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => Error::new(
+                    Kind::TooLarge,
+                    format!(
+                        "this disk cannot give back a part of a file ({e}); raise cache_limit until the cache holds the pack, or name \
+                         a folder on another disk (cache)"
+                    ),
+                ),
+                e => std::io::Error::from(e).into(),
+            };
+            error.in_source(self.path.display().to_string())
         })
     }
 }
 
 thread_local! {
-    /// How many [`Hold`]s this thread has now.
-    static HOLDS: Cell<u32> = const { Cell::new(0) };
+    /// Blocks that this thread holds now, by the address of their twin and their number; and how many [`Hold`]s have each of them.
+    static HOLDS: RefCell<BTreeMap<(usize, u64), u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// Pins of one thread. The thread reads the pinned blocks, and stops reading them before it drops this.
 #[derive(Debug)]
 #[must_use]
 pub struct Hold {
-    _pins: Pins,
+    pins: Pins,
     _of_thread: PhantomData<*const ()>,
 }
 
 impl Hold {
     pub(in crate::store) fn of(pins: Pins) -> Self {
-        HOLDS.set(HOLDS.get() + 1);
-        Hold { _pins: pins, _of_thread: PhantomData }
+        HOLDS.with_borrow_mut(|holds| {
+            for block in &pins.blocks {
+                *holds.entry((pins.twin.address(), *block)).or_default() += 1;
+            }
+        });
+        Hold { pins, _of_thread: PhantomData }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        HOLDS.set(HOLDS.get() - 1);
+        HOLDS.with_borrow_mut(|holds| {
+            for block in &self.pins.blocks {
+                let held = (self.pins.twin.address(), *block);
+                match holds.get_mut(&held) {
+                    Some(count) if *count > 1 => *count -= 1,
+                    _ => _ = holds.remove(&held),
+                }
+            }
+        });
     }
 }
 
