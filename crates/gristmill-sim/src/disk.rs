@@ -249,9 +249,10 @@ impl Store for Disk {
     }
 
     fn stat(&self, name: &str) -> Result<FileStat> {
-        let mut inner = self.lock();
+        let inner = self.lock();
+        // No fault is met: a notice that leads nowhere loses nothing, since the next listing finds the file.
         if inner.troubles.away {
-            inner.hindered(name, false)?;
+            return Err(Error::new(Kind::Away, "its folder is away").in_source(name));
         }
         inner.stat(name).ok_or_else(|| Error::from(io::Error::from(io::ErrorKind::NotFound)).in_source(name))
     }
