@@ -20,13 +20,14 @@ SEED ?=
 FLAKES ?=
 PEERS_MEGABYTES ?= 2000
 PEERS ?=
+FRAMEWORK ?= torch
 BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS ?=
 
-.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -43,6 +44,7 @@ help:
 	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
+	@echo "make bench-devices      positions a second into steps on a GPU; FRAMEWORK=jax, with the PyTorch or JAX that is in .venv"
 	@echo "make bench-peers        the same work by other loaders beside ours, on disk and from a bucket of PEERS_MEGABYTES=$(PEERS_MEGABYTES) (a download of 4 GB)"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
 	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
@@ -178,6 +180,11 @@ bench: tables
 	$(BIN)/python scripts/bench_pairs.py
 	$(BIN)/python scripts/bench_take.py
 	$(MAKE) bench-peers
+
+# Apart from `bench`: it wants a GPU, and a framework that uses it.
+bench-devices: .venv/ready
+	$(BIN)/maturin develop --locked --quiet --release
+	$(BIN)/python bench/devices/run.py --framework $(FRAMEWORK)
 
 # Each peer in an environment of its own below target/peers, which stays. PEERS="--works rows" and other options of bench/peers/run.py.
 bench-peers: .venv/ready

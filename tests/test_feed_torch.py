@@ -22,7 +22,7 @@ def values(batch: dict[str, Any]) -> dict[str, Any]:
     return {
         name: [plain({"": item.cpu()})[""] for item in value] if name == "traj_ts_ids" else value
         for name, value in batch.items()
-    } | plain({name: value for name, value in batch.items() if isinstance(value, torch.Tensor)})
+    } | plain({name: value.cpu() for name, value in batch.items() if isinstance(value, torch.Tensor)})
 
 
 @pytest.mark.parametrize("kind", KINDS)

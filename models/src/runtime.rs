@@ -31,6 +31,20 @@ mod metrics {
     }
 }
 
+mod pinned {
+    /// No model has a GPU.
+    #[derive(Debug)]
+    pub struct Pin;
+
+    impl Pin {
+        /// # Safety
+        /// None is needed: nothing is pinned.
+        pub unsafe fn new(_: *mut u8, _: usize) -> std::io::Result<Pin> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+    }
+}
+
 mod cores {
     /// Time that a thread had on the cores. A model does not measure it.
     #[derive(Debug, Default)]

@@ -32,7 +32,7 @@ enum Owner {
 struct Block {
     start: *mut u8,
     len: usize,
-    _owner: Owner,
+    owner: Owner,
 }
 
 // SAFETY: the bytes belong to the owner, whose parts are Send and Sync; the pointer never changes.
@@ -54,27 +54,27 @@ impl Memory {
         if len >= LARGE {
             let mut room = Room::new(len).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
             let start = room.bytes_mut().as_mut_ptr();
-            return Ok(Memory(Arc::new(Block { start, len, _owner: Owner::Room(room) })));
+            return Ok(Memory(Arc::new(Block { start, len, owner: Owner::Room(room) })));
         }
         let mut lines = Vec::new();
         let count = len.div_ceil(64);
         lines.try_reserve_exact(count).map_err(|e| PyMemoryError::new_err(format!("{len} bytes: {e}")))?;
         lines.resize(count, Line([0; 64]));
         let start = lines.as_mut_ptr().cast();
-        Ok(Memory(Arc::new(Block { start, len, _owner: Owner::Lines(lines) })))
+        Ok(Memory(Arc::new(Block { start, len, owner: Owner::Lines(lines) })))
     }
 
     /// The first `len` bytes of a vector, at whatever address it has.
     pub(crate) fn of_vec(mut bytes: Vec<u8>, len: usize) -> Self {
         bytes.truncate(len);
         let start = bytes.as_mut_ptr();
-        Memory(Arc::new(Block { start, len: bytes.len(), _owner: Owner::Bytes(bytes) }))
+        Memory(Arc::new(Block { start, len: bytes.len(), owner: Owner::Bytes(bytes) }))
     }
 
     /// A column of a delivered batch, which now belongs to Python.
     pub(crate) fn of_column(column: Column) -> Self {
         let (start, len) = (column.as_ptr(), column.bytes().len());
-        Memory(Arc::new(Block { start, len, _owner: Owner::Column(column) }))
+        Memory(Arc::new(Block { start, len, owner: Owner::Column(column) }))
     }
 
     /// The bytes, while no one else has seen this memory.
@@ -97,6 +97,11 @@ impl Memory {
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.len
+    }
+
+    /// Lets the GPU whose context this thread has read a batch's memory by itself, while the loader has it. Whether it may.
+    fn pin(&self, py: Python<'_>) -> bool {
+        py.detach(|| matches!(&self.0.owner, Owner::Column(column) if column.pin()))
     }
 
     /// Whether `nbytes` bytes at `address` lie wholly inside.

@@ -15,6 +15,8 @@ from gristmill.frameworks.turn_torch import image, imaged, symmetry, turned
 from gristmill.loaders.batch import Batch
 
 _PLANES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "u8": torch.uint8}
+#: Divided here: a compiled step would divide on the device, which may give another last bit.
+_QUOTIENTS = torch.from_numpy(compact.quotients())
 _TOKENS = {"i64": torch.int64, "i32": torch.int32, "u8": torch.uint8}
 
 
@@ -115,7 +117,7 @@ def _whole(stored: torch.Tensor, scalars: torch.Tensor, dtype: torch.dtype) -> t
     if dtype == torch.uint8:
         made[..., 109, :, :] = count
     else:
-        table = torch.from_numpy(compact.quotients()).to(dtype).to(device)
+        table = _QUOTIENTS.to(dtype).to(device)
         made[..., 109, :, :] = table[(form >= 4).long(), count.long()]
     made[..., 110, :, :] = (form >= 132) & (info >= 128)
     made[..., 111, :, :] = 1

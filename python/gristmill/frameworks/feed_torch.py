@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from gristmill.demos.mixing import MixedLoader
 from gristmill.errors import ConfigError
 from gristmill.frameworks.ahead import Bring, DeviceFeed
 from gristmill.frameworks.tensors import convert
+from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 
 
@@ -27,9 +29,11 @@ def feed(
         for batch in gm.torch.feed(loader, device="cuda"):
             loss = criterion(model(gm.torch.expand(batch)["planes"]), batch["values"])
 
-    To a GPU a batch goes through pinned memory, which PyTorch keeps and uses again, on a stream of its own; the
-    stream of the step waits for it on the device, never this process. On the CPU tensors are the memory of the loader,
-    which has it back when they are dropped. Other devices get it by `Tensor.to`.
+    To a GPU a batch goes on a stream of its own, straight from the memory of the loader, which is pinned once and used
+    again; the stream of the step waits for it on the device. Where the driver does not pin that memory, PyTorch first
+    copies the batch to memory that it has pinned. This process waits only where it is more than `ahead` steps before
+    the device, so that batches do not gather there. On the CPU tensors are the memory of the loader, which has it back
+    when they are dropped. Other devices get it by `Tensor.to`.
 
     Args:
         loader: a `DataLoader`, `PairLoader` or `StepLoader`.
@@ -43,7 +47,9 @@ def feed(
         ConfigError: there is no such output, or no such device here.
     """
     target = _device(device)
-    bring: Bring = _here if target.type == "cpu" else _Stream(target) if target.type == "cuda" else _Elsewhere(target)
+    bring: Bring = _here if target.type == "cpu" else _Elsewhere(target)
+    if target.type == "cuda":
+        bring = _Stream(target, ahead)
     return DeviceFeed(loader, alias, ahead, bring)
 
 
@@ -86,23 +92,29 @@ class _Elsewhere:
 
 
 class _Stream:
-    """To a GPU, on a stream of its own."""
+    """To a GPU, on a stream of its own, from memory that is pinned."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, ahead: int) -> None:
+        self._device, self._ahead = device, ahead
         self._stream = torch.cuda.Stream(device)
+        # What is copied now, and what the loader has back once its event has happened.
+        self._copied: deque[tuple[torch.cuda.Event, dict[str, Any]]] = deque()
+        # Where the stream of the steps stood as each of the last batches was given.
+        self._steps: deque[torch.cuda.Event] = deque()
 
     def __call__(self, batch: Any) -> Callable[[], dict[str, Any]]:
-        def over(tensor: torch.Tensor) -> torch.Tensor:
-            # PyTorch gives pinned memory to another use only after the copy on this stream.
-            return tensor.pin_memory().to(self._device, non_blocking=True)
-
+        while self._copied and self._copied[0][0].query():
+            self._copied.popleft()
         with torch.cuda.stream(self._stream):
-            found = {name: _each(value, over) for name, value in convert(batch).items()}
+            _pin(batch)
+            host = convert(batch)
+            found = {name: _each(value, self._over) for name, value in host.items()}
             done = self._stream.record_event()
+        self._copied.append((done, host))
 
         def arrive() -> dict[str, Any]:
             stepping = torch.cuda.current_stream(self._device)
+            self._hold_back(stepping)
             stepping.wait_event(done)
 
             def used_there(tensor: torch.Tensor) -> torch.Tensor:
@@ -113,6 +125,30 @@ class _Stream:
             return {name: _each(value, used_there) for name, value in found.items()}
 
         return arrive
+
+    def _over(self, tensor: torch.Tensor) -> torch.Tensor:
+        # PyTorch gives memory that it pinned itself to another use only after the copy on this stream.
+        pinned = tensor if tensor.is_pinned() else tensor.pin_memory()
+        return pinned.to(self._device, non_blocking=True)
+
+    def _hold_back(self, stepping: torch.cuda.Stream) -> None:
+        """Waits where this process is more than `ahead` steps before the device, where each step has a batch."""
+        self._steps.append(stepping.record_event(torch.cuda.Event(blocking=True)))
+        if len(self._steps) > self._ahead + 1:
+            self._steps.popleft().synchronize()
+
+    def __del__(self) -> None:
+        # The device still reads what is copied; copies end in their order.
+        if getattr(self, "_copied", None):
+            self._copied[-1][0].synchronize()
+
+
+def _pin(batch: Any) -> None:
+    """Pins the memory of a loader's batch, which the loader uses again: once for each sheet, not for each batch."""
+    for array in batch.values() if isinstance(batch, Batch) else ():
+        memory = array.memory()
+        if memory is None or not memory.pin():
+            return
 
 
 # PyTorch iterates over what calls itself an iterable data set.

@@ -107,6 +107,7 @@ const PLACES: [Place; 9] = [
             ("gristmill-engine/benches/passes.rs", "measures stock zlib"),
             ("gristmill-runtime/src/runtime/pages.rs", "is an allocator, which gives large blocks back"),
             ("gristmill-runtime/src/runtime/arena.rs", "slots that tasks share"),
+            ("gristmill-runtime/src/runtime/pinned.rs", "calls the driver of a GPU"),
             ("gristmill-runtime/src/runtime/sheet.rs", "batches that tasks share"),
             ("gristmill-packs/src/marks/frames.rs", "implements virtual tables of SQLite"),
             ("gristmill-runtime/src/store/held.rs", "maps files of rows"),

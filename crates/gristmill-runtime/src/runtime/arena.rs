@@ -5,11 +5,16 @@
 
 use memmap2::{Advice, MmapMut};
 
+use std::sync::OnceLock;
+
+use super::pinned::Pin;
 use super::sync::atomic::{AtomicU8, Ordering};
 
 /// Zeroed memory on huge pages where the system has them, aligned to a page.
 #[derive(Debug)]
 pub struct Region {
+    /// Dropped before the mapping. `None` inside: it could not be pinned, and is not tried again.
+    pin: OnceLock<Option<Pin>>,
     /// Owns the mapping; touched only through `base`.
     _map: MmapMut,
     base: *mut u8,
@@ -29,12 +34,18 @@ impl Region {
         // Huge pages are a wish: where the system has none, ordinary ones serve.
         let _ = map.advise(Advice::HugePage);
         let base = map.as_mut_ptr();
-        Ok(Region { _map: map, base, len })
+        Ok(Region { pin: OnceLock::new(), _map: map, base, len })
     }
 
     /// The first byte, for hand-over to foreign code.
     pub fn as_ptr(&self) -> *mut u8 {
         self.base
+    }
+
+    /// Lets the GPU whose context the calling thread has read this memory by itself, until it is unmapped. Whether it may.
+    pub fn pin(&self) -> bool {
+        // SAFETY: the region is one mapping, and its pin is dropped first.
+        self.pin.get_or_init(|| unsafe { Pin::new(self.base, self.len.max(1)) }.ok()).is_some()
     }
 
     /// Bytes `offset..offset + len`, to write.

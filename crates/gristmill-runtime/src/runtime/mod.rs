@@ -17,6 +17,7 @@ pub mod packed;
 pub mod pages;
 pub mod period;
 pub mod permute;
+pub mod pinned;
 pub mod scheduler;
 pub mod sealed;
 pub mod seed;

@@ -149,6 +149,11 @@ impl SharedSheet {
     pub fn rows(&self) -> usize {
         self.sheet().rows
     }
+
+    /// Lets the GPU whose context the calling thread has read the sheet by itself, as often as it is used. Whether it may.
+    pub fn pin(&self) -> bool {
+        self.sheet().region.pin()
+    }
 }
 
 impl Drop for SharedSheet {

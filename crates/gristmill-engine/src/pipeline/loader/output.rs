@@ -77,6 +77,11 @@ impl Column {
         self.sheet.column(self.index, self.shape[0])
     }
 
+    /// Lets the GPU whose context the calling thread has read the memory of the whole batch by itself. Whether it may.
+    pub fn pin(&self) -> bool {
+        self.sheet.pin()
+    }
+
     /// The first byte. The owner of the batch may write through it; `bytes` must not be held meanwhile.
     pub fn as_ptr(&self) -> *mut u8 {
         self.sheet.column_ptr(self.index)
