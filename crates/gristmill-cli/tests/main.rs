@@ -1,5 +1,6 @@
 //! The real binary, command by command. One program, since each that is linked costs as much as its tests.
 
+mod appending;
 mod bench;
 mod binpack;
 mod buckets;

@@ -1,5 +1,5 @@
 //! The output that a user names -> a folder that a job can write: that folder, or one of this machine whose files are sent to a bucket
-//! once the job is done. Knows no job.
+//! once the job is done. Knows no job; of packs it knows what becomes of one that is there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::outgoing::Outgoing;
+
+use crate::pack::Existing;
 
 /// What to do with the files that an earlier run of the job left on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +26,8 @@ pub enum Delivery {
     Here(PathBuf),
     /// The job writes a folder of this machine, whose files are sent to a bucket.
     Elsewhere(Box<Outgoing>),
-    /// A dry run: the output would go to a bucket, and nothing is written.
-    Dry(PathBuf),
+    /// A dry run: the output would go to a bucket, and nothing is written. With the folder of the pack that would be added to.
+    Dry(PathBuf, Option<PathBuf>),
 }
 
 impl Delivery {
@@ -36,16 +38,45 @@ impl Delivery {
     pub fn to(place: &Path, earlier: Earlier, dry_run: bool) -> Result<Self> {
         if dry_run {
             return Ok(match Outgoing::could_be(place, "output")? {
-                true => Delivery::Dry(place.to_owned()),
+                true => Delivery::Dry(place.to_owned(), None),
                 false => Delivery::Here(place.to_owned()),
             });
         }
-        let Some(outgoing) = Outgoing::to(place, "output")? else { return Ok(Delivery::Here(place.to_owned())) };
+        Self::through(Outgoing::to(place, "output")?, place, earlier)
+    }
+
+    /// Prepares the way of a pack to `place`, where one may be, by what is to become of it.
+    ///
+    /// Errors: as [`Delivery::to`]; `Config` in `output` to add to a place in a bucket that has no pack, and to resume at a pack that has
+    /// changed.
+    pub fn of_pack(place: &Path, existing: Existing, dry_run: bool) -> Result<Self> {
+        match existing {
+            Existing::Append if dry_run => Ok(match Outgoing::could_grow(place, "output")? {
+                Some(pack) => Delivery::Dry(place.to_owned(), Some(pack)),
+                None => Delivery::Here(place.to_owned()),
+            }),
+            Existing::Append => Self::through(Outgoing::onto(place, "output")?, place, Earlier::Removed),
+            Existing::Resume if !dry_run => Self::through(Outgoing::again(place, "output")?, place, Earlier::Resumed),
+            _ => Self::to(place, Earlier::Removed, dry_run),
+        }
+    }
+
+    fn through(outgoing: Option<Outgoing>, place: &Path, earlier: Earlier) -> Result<Self> {
+        let Some(outgoing) = outgoing else { return Ok(Delivery::Here(place.to_owned())) };
         let folder = outgoing.folder();
         if earlier == Earlier::Removed && folder.exists() {
             fs::remove_dir_all(&folder).map_err(|e| Error::path(&folder, &e))?;
         }
         Ok(Delivery::Elsewhere(Box::new(outgoing)))
+    }
+
+    /// The folder of the pack in a bucket that the job adds to. `None` where it adds to none, or to one of this machine.
+    pub fn grows(&self) -> Option<PathBuf> {
+        match self {
+            Delivery::Here(_) => None,
+            Delivery::Elsewhere(outgoing) => outgoing.pack().map(Path::to_owned),
+            Delivery::Dry(_, pack) => pack.clone(),
+        }
     }
 
     /// The folder that the job writes.
@@ -54,7 +85,7 @@ impl Delivery {
             Delivery::Here(place) => place.clone(),
             Delivery::Elsewhere(outgoing) => outgoing.folder(),
             // A dry run must find no output: nothing has this name.
-            Delivery::Dry(place) => {
+            Delivery::Dry(place, _) => {
                 std::env::temp_dir().join(".gristmill-dry-run").join(place.file_name().unwrap_or_default())
             }
         }
@@ -65,7 +96,7 @@ impl Delivery {
     /// Errors: `Config` in `option` where it is given and the output goes to a bucket.
     pub fn keeps_inputs(&self, option: &str, given: bool) -> Result<()> {
         match self {
-            Delivery::Elsewhere(_) | Delivery::Dry(_) if given => {
+            Delivery::Elsewhere(_) | Delivery::Dry(..) if given => {
                 let detail = "does not go with an output in a bucket, which the job sends when it is done; remove the inputs then";
                 Err(Error::config(option, detail))
             }
@@ -79,7 +110,7 @@ impl Delivery {
     /// Errors: as [`Outgoing::send`]; `Stopped`.
     pub fn deliver(self, stop: &AtomicBool, progress: &mut dyn FnMut(u64, u64)) -> Result<String> {
         match self {
-            Delivery::Here(place) | Delivery::Dry(place) => Ok(place.display().to_string()),
+            Delivery::Here(place) | Delivery::Dry(place, _) => Ok(place.display().to_string()),
             Delivery::Elsewhere(outgoing) => {
                 let place = outgoing.place().display().to_string();
                 outgoing.send(&mut |done, all| {

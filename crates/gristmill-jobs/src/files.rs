@@ -7,10 +7,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gristmill_engine::names::MANIFEST;
 use gristmill_engine::row_files;
 use gristmill_engine::store::files::{is_file, is_folder};
-use gristmill_engine::store::place::resolved;
-use gristmill_engine::store::{self, Store};
+use gristmill_engine::store::place::is_local;
+use gristmill_engine::store::{self, Store, newest};
 use gristmill_format::chess::pgn::source::PgnFile;
 use gristmill_format::demo::form::DemoFile;
 use gristmill_format::katago::shard::{MAX_BYTES, Shard};
@@ -137,7 +138,7 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         e if e.place().source.is_some() => e,
         e => e.in_source(&named),
     };
-    let path = &*resolved(path).map_err(unusable)?;
+    let path = &*newest(path).map_err(unusable)?;
     let mut listing = Listing::default();
     if !is_folder(path)? && (is_file(path)? || std::fs::metadata(path).map_err(refused).is_ok()) {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -155,6 +156,14 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         ControlFlow::Continue(())
     });
     names.sort_unstable_by(|(a, _), (b, _)| gristmill_engine::key::natural_cmp(a, b));
+    let mut grown = Vec::new();
+    if !is_local(path) {
+        for folder in names.iter().filter_map(|(name, _)| name.strip_suffix(&format!("/{MANIFEST}"))) {
+            let newest = newest(&path.join(folder)).map_err(unusable)?.into_owned();
+            grown.extend((newest != path.join(folder)).then(|| (format!("{folder}/"), newest)));
+        }
+        names.retain(|(name, _)| !grown.iter().any(|(folder, _)| name.starts_with(folder)));
+    }
     let packs: BTreeSet<&str> = names
         .iter()
         .map(|(name, _)| split(name))
@@ -174,6 +183,15 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         }
     }
     listing.parts = parts.into_values().collect();
+    for (_, newest) in grown {
+        let within = newest.strip_prefix(path).unwrap_or(&newest).display().to_string();
+        let own = list(&newest)?;
+        listing.files.extend(own.files);
+        listing.packs.extend(own.packs);
+        let full = |(name, bytes)| (format!("{within}/{name}"), bytes);
+        listing.parts.extend(own.parts.into_iter().map(|parts| parts.into_iter().map(full).collect()));
+        listing.unlisted.extend(own.unlisted);
+    }
     for (kind, count) in faults.counts() {
         let latest = faults.latest(kind).unwrap_or("no longer known").to_owned();
         listing.unlisted.push(Unlisted { kind, count, latest });

@@ -14,7 +14,8 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
 use gristmill_engine::pack::METADATA;
 use gristmill_engine::store::files::is_file;
-use gristmill_engine::store::place::{resolved, writable};
+use gristmill_engine::store::newest;
+use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::Staged;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
@@ -88,7 +89,7 @@ pub struct Told {
 /// Errors: `Config` if the output is there or lies inside the input; `Path`; `Format` if a file cannot be read; `Stopped`. A share also
 /// gives the errors of [`crate::shares::make`], and `Config` in `share` for binpacks, which have no shares, and for `overwrite`.
 pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Result<Told> {
-    let (path, out) = (resolved(&options.path)?.into_owned(), writable(&options.out, "output")?.into_owned());
+    let (path, out) = (newest(&options.path)?.into_owned(), writable(&options.out, "output")?.into_owned());
     danger::check(std::slice::from_ref(&path), &out)?;
     if let Some(share) = options.share {
         return part::share(options, (path, out), share, progress);

@@ -6,6 +6,7 @@ use std::path::Path;
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::MANIFEST;
+use gristmill_runtime::store::VERSIONS;
 use gristmill_runtime::store::files::read_text;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,11 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, format: &str, newest: u32) 
     }
     let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
     let head: Head = serde_json::from_str(text).map_err(corrupt)?;
+    if head.format == VERSIONS {
+        let detail =
+            "games were added to this pack in its bucket after it was opened; begin again with what is there now";
+        return Err(Error::new(Kind::Refused("replaced"), detail));
+    }
     if head.format != format {
         return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{format}`", head.format)));
     }

@@ -8,7 +8,7 @@ use gristmill_jobs::checksum::{ChecksumOptions, checksum};
 use gristmill_jobs::commit::commit;
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::merge::{MergeOptions, merge};
-use gristmill_jobs::pack::{Existing, PackOptions, pack};
+use gristmill_jobs::pack::{PackOptions, pack};
 use gristmill_jobs::recover::{RecoverOptions, recover};
 use gristmill_jobs::shares::{CommitOptions, shares};
 use gristmill_jobs::values::{ValuesOptions, values};
@@ -21,13 +21,13 @@ use crate::error::Fault;
 #[pyfunction]
 pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = PackOptions::from_json(options)?;
-    let earlier = if options.existing == Existing::Resume { Earlier::Resumed } else { Earlier::Removed };
     watched(py, &options.stop, |look| {
         if options.share.is_some() {
             return pack(&options, &mut |_| look());
         }
-        let delivery = Delivery::to(&options.output, earlier, options.dry_run)?;
-        let mut packed = pack(&PackOptions { output: delivery.folder(), ..options.clone() }, &mut |_| look())?;
+        let delivery = Delivery::of_pack(&options.output, options.existing, options.dry_run)?;
+        let (output, grows) = (delivery.folder(), delivery.grows());
+        let mut packed = pack(&PackOptions { output, grows, ..options.clone() }, &mut |_| look())?;
         packed.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;
         Ok(packed)
     })

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Result};
 use crate::names::MANIFEST;
 use crate::store::files::read_text;
+use crate::store::is_version;
 use crate::store::publish::write_whole;
 
 /// Generations that are written in full; what went into the oldest becomes a number of jobs, since JSON readers bound
@@ -122,6 +123,7 @@ impl Taken {
 
 /// The name of a folder, without the folders around it.
 pub fn name_of(folder: &Path) -> String {
+    let folder = if is_version(folder) { folder.parent().unwrap_or(folder) } else { folder };
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -35,21 +35,25 @@ fn text(left: &Left, dry_run: bool) -> String {
 
 fn output(left: &Left, dry_run: bool) -> String {
     let left = &left.output;
-    let Some(claim) = &left.claim else { return format!("{}: no writer left anything here", left.place) };
-    let bytes: u64 = left.files.iter().map(|(_, len)| len).sum();
-    let removed = removed(dry_run);
-    let what = match left.whole {
-        true => format!("the pack is whole and stays; the claim {removed}"),
-        false => format!("{} files of it ({}) {removed}", left.files.len(), report::bytes(bytes)),
-    };
-    let who = match claim.writer.is_empty() {
-        true => "a writer that says nothing of itself".to_owned(),
-        false => format!("process {} of {}", claim.process, claim.host),
-    };
-    let mut out = format!("{}: {who} wrote there; {what}", left.place);
-    if !left.whole {
-        left.files.iter().for_each(|(name, len)| out += &format!("\n  {} {name}", report::bytes(*len)));
+    if left.claim.is_none() && left.files.is_empty() {
+        return format!("{}: no writer left anything here", left.place);
     }
+    let (count, bytes) = (left.files.len(), report::bytes(left.files.iter().map(|(_, len)| len).sum()));
+    let removed = removed(dry_run);
+    let what = match (left.whole, count) {
+        (true, 0) => format!("the pack is whole and stays; the claim {removed}"),
+        (true, _) => format!(
+            "the pack is whole and stays; {count} files of older versions of it, and of unfinished ones ({bytes}) {removed}"
+        ),
+        (false, _) => format!("{count} files of it ({bytes}) {removed}"),
+    };
+    let who = match &left.claim {
+        None => String::new(),
+        Some(claim) if claim.writer.is_empty() => "a writer that says nothing of itself wrote there; ".to_owned(),
+        Some(claim) => format!("process {} of {} wrote there; ", claim.process, claim.host),
+    };
+    let mut out = format!("{}: {who}{what}", left.place);
+    left.files.iter().for_each(|(name, len)| out += &format!("\n  {} {name}", report::bytes(*len)));
     out
 }
 

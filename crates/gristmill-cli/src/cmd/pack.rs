@@ -9,7 +9,7 @@ use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::publish::is_staged;
 use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
-use gristmill_jobs::delivery::{Delivery, Earlier};
+use gristmill_jobs::delivery::Delivery;
 use gristmill_jobs::pack::{self, Existing, PackOptions};
 use gristmill_jobs::recover::RecoverOptions;
 
@@ -26,13 +26,19 @@ const ROOM: &str = "make room on the disk, or raise the quota or the limit of th
 pub(crate) fn run(args: &Pack) -> Result<()> {
     let (input, output) = args.places()?;
     let Some(input) = input else { return abandon(args, output) };
-    let earlier = if args.resume { Earlier::Resumed } else { Earlier::Removed };
+    let existing = match (args.overwrite, args.resume, args.append) {
+        (true, ..) => Existing::Overwrite,
+        (_, true, _) => Existing::Resume,
+        (.., true) => Existing::Append,
+        _ => Existing::Refuse,
+    };
     let delivery = match args.share {
         // The job puts a share beside its output itself, also in a bucket.
         Some(_) => Delivery::Here(output.to_owned()),
-        None => Delivery::to(output, earlier, args.dry_run)?,
+        None => Delivery::of_pack(output, existing, args.dry_run)?,
     };
     let mut options = PackOptions::new(input, delivery.folder());
+    (options.existing, options.grows) = (existing, delivery.grows());
     options.workers = args.threads.map_or(options.workers, usize::from);
     options.share = args.share;
     options.shard_rows = args.shard_rows;
@@ -42,12 +48,6 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     options.weigh = rules.collect::<Result<_, Error>>()?;
     options.dry_run = args.dry_run;
     options.stop = stopping::flag()?;
-    options.existing = match (args.overwrite, args.resume, args.append) {
-        (true, ..) => Existing::Overwrite,
-        (_, true, _) => Existing::Resume,
-        (.., true) => Existing::Append,
-        _ => Existing::Refuse,
-    };
     options.on_error = match args.on_error {
         OnError::Skip => pack::OnError::Skip,
         OnError::Quarantine => pack::OnError::Quarantine,

@@ -5,6 +5,7 @@ use std::path::Path;
 use gristmill_engine::config::{IndexConfig, LastBatch as Left};
 use gristmill_engine::names::{METADATA, is_pack};
 use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::newest;
 use gristmill_engine::store::place::{is_local, resolved};
 use gristmill_plans::certificate::{self, Certificate, Terms};
 
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Plan) -> Result<()> {
 ///
 /// Errors: what keeps a place elsewhere from saying so.
 pub(super) fn holds_rows(place: &Path) -> Result<bool> {
-    let place = resolved(place)?;
+    let place = newest(place)?;
     Ok(is_pack(&place)? || is_file(&place.join(METADATA))?)
 }
 

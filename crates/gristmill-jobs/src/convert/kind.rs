@@ -10,7 +10,7 @@ use gristmill_engine::pack::METADATA;
 
 use crate::demos::is_demonstrations;
 use gristmill_engine::store::files::is_file;
-use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::newest;
 
 /// A kind of data that can be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Kind {
     ///
     /// Errors: `Path` for what is not there.
     pub fn of(input: &Path, output: &Path) -> Result<Self> {
-        let input = &*resolved(input)?;
+        let input = &*newest(input)?;
         if is_file(&input.join(METADATA))? && !is_pack(input)? {
             return Ok(Kind::Rows);
         }

@@ -30,7 +30,8 @@ use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack::{self, values};
 use gristmill_engine::row_files;
-use gristmill_engine::store::place::{resolved, writable};
+use gristmill_engine::store::newest;
+use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::{Found, Staging};
 use gristmill_format::g2048::{Form, RowForm};
 use serde::{Deserialize, Serialize};
@@ -184,7 +185,7 @@ pub fn convert(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> 
     if options.shard_rows.is_some() && options.to == To::Legacy {
         return Err(Error::config("shard_rows", "a legacy pack has one file of rows"));
     }
-    let (input, output) = (resolved(&options.input)?.into_owned(), writable(&options.output, "output")?.into_owned());
+    let (input, output) = (newest(&options.input)?.into_owned(), writable(&options.output, "output")?.into_owned());
     let options = &ConvertOptions { input, output, ..options.clone() };
     danger::check(std::slice::from_ref(&options.input), &options.output)?;
     let meter = Meter::default();

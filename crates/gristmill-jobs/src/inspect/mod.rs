@@ -19,7 +19,7 @@ use gristmill_engine::pack::metadata::Metadata;
 use gristmill_engine::pack::{METADATA, shards};
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::files::{is_file, is_folder, stat};
-use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::newest;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::form::DemoFile;
 use gristmill_format::layout::{DType, Layout};
@@ -131,7 +131,7 @@ pub enum Which {
 /// Errors: `Format` when a file cannot be opened, or the requested frame does not exist or cannot be drawn.
 pub fn inspect(path: &Path, which: Option<Which>) -> Result<Inspection> {
     let mut seen = Inspection { path: path.display().to_string(), ..Inspection::default() };
-    let path = &*resolved(path)?;
+    let path = &*newest(path)?;
     if is_folder(path)? {
         let is_rows = || is_file(&path.join(METADATA));
         if let Some(which) = which

@@ -16,7 +16,7 @@ use gristmill_engine::row_files;
 use gristmill_engine::selection::{self, Selection};
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::files::{is_file, is_folder};
-use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::newest;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, detect};
@@ -62,7 +62,7 @@ impl Shelf {
     ///
     /// Errors: as the pack's or the file's; `Empty` for a folder without files.
     pub fn open(path: &Path) -> Result<Self> {
-        let path = resolved(path)?.into_owned();
+        let path = newest(path)?.into_owned();
         let holds = match is_folder(&path)? {
             true if is_pack(&path)? || is_file(&path.join(METADATA))? => {
                 Holds::Pack(Box::new(Selection::all(selection::open(&path, Residence::Mapped)?)))

@@ -297,10 +297,14 @@ impl Assembly<'_> {
         let manifest = manifest.to_json()?;
         let place = |file: &RowFile| {
             let staged = self.staging.path(&file.name);
-            if staged.exists() { staged } else { self.options.output.join(&file.name) }
+            if staged.exists() { staged } else { self.options.before().join(&file.name) }
         };
         let paths: Vec<PathBuf> = files.iter().map(place).collect();
-        pack::opening::write(&self.staging.path(""), &paths, &self.types, &manifest)?;
+        let (folder, types) = (self.staging.path(""), &self.types);
+        match &self.options.grows {
+            Some(before) => pack::opening::write_grown(before, &folder, &paths, types, &manifest)?,
+            None => pack::opening::write(&folder, &paths, types, &manifest)?,
+        }
         stage(&self.staging, pack::MANIFEST, &manifest)?;
         self.metadata.shorten()?;
         self.metadata.finish_anew()?;

@@ -195,7 +195,7 @@ fn made<G: Games>(options: &PackOptions, games: G, progress: &mut dyn FnMut(Prog
     } else {
         publish_over::<G::Layout>(&options.output, staging, append)?;
         if append {
-            stale = G::Layout::stale(&options.output)?;
+            stale = G::Layout::stale(options.before())?;
         }
     }
     Ok(Made::Whole(Packed { pack, games: found, resumed, stale, ..packed }))
@@ -227,16 +227,16 @@ const NOT_THERE: &str = "there is no pack to add to; leave --append out";
 
 /// Refuses what the output rules out.
 pub(super) fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
-    Err(Error::config("output", format!("{}: {message}", options.output.display())))
+    Err(Error::config("output", format!("{}: {message}", options.before().display())))
 }
 
 /// Refuses options that the output, with no job on it, rules out.
 fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
-    let there = !L::files(&options.output)?.is_empty();
+    let there = !L::files(options.before())?.is_empty();
     match options.existing {
         // Files of a pack that is published in part are judged when all of them are there.
         _ if publish::is_interrupted(&options.output, STAGING) => Ok(()),
-        _ if there && L::is_other(&options.output)? => refuse(options, OTHER),
+        _ if there && L::is_other(options.before())? => refuse(options, OTHER),
         _ if publish::is_staged(&options.output, STAGING) => Ok(()),
         Existing::Refuse if there => refuse(options, THERE),
         Existing::Append if !there => refuse(options, NOT_THERE),
@@ -249,8 +249,8 @@ fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
 /// Errors: `Config` in `output`; `State` for a job of another version; those of the files.
 fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standing>> {
     let (mut staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
-    let there = !L::files(&options.output)?.is_empty();
-    if found == Found::Published && there && L::is_other(&options.output)? {
+    let there = !L::files(options.before())?.is_empty();
+    if found == Found::Published && there && L::is_other(options.before())? {
         return refuse(options, OTHER);
     }
     let left = left::<L>(&staging)?;

@@ -52,7 +52,7 @@ impl Made {
     /// The lineage of the pack; `append` extends that of the pack in the output.
     pub(crate) fn finish(self, options: &PackOptions, append: bool, said: Step) -> Vec<Step> {
         let mut steps = match append {
-            true => of_folder(&options.output).unwrap_or_else(|| vec![Step::unrecorded()]),
+            true => of_folder(options.before()).unwrap_or_else(|| vec![Step::unrecorded()]),
             false => Vec::new(),
         };
         let inputs =

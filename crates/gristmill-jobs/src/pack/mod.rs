@@ -27,7 +27,8 @@ use gristmill_engine::pack::manifest::{Remarked, Skipped};
 use gristmill_engine::pack::{RowForm, STAGING, read_layout};
 use gristmill_engine::recording;
 use gristmill_engine::store::files::{is_file, names};
-use gristmill_engine::store::place::{resolved, writable};
+use gristmill_engine::store::newest;
+use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind as Cause};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -92,6 +93,9 @@ pub struct PackOptions {
     pub input: PathBuf,
     /// Folder of the pack; made when it does not exist.
     pub output: PathBuf,
+    /// The pack that is added to, where it lies elsewhere: the output gets what is new, and nothing else.
+    #[serde(skip)]
+    pub grows: Option<PathBuf>,
     /// Form of the rows; none for that of the pack that is added to, else 48 bytes.
     #[serde(deserialize_with = "some_layout")]
     pub layout: Option<RowForm>,
@@ -139,6 +143,16 @@ impl PackOptions {
         parse::options(text)
     }
 
+    /// The folder of the pack that is added to.
+    fn before(&self) -> &Path {
+        self.grows.as_deref().unwrap_or(&self.output)
+    }
+
+    /// The folder of the file `name` of the pack that this job makes: the output, if it has one, else the pack that is added to.
+    fn folder_of(&self, name: &str) -> &Path {
+        if self.output.join(name).exists() { &self.output } else { self.before() }
+    }
+
     /// How to resume an interrupted job that had not begun: by its own options, or, where these are unknown, in the way
     /// that changes no data.
     ///
@@ -165,6 +179,7 @@ impl PackOptions {
         PackOptions {
             input: input.into(),
             output: output.into(),
+            grows: None,
             layout: None,
             shard_rows: None,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
@@ -244,10 +259,10 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }
     let options = &PackOptions {
-        input: resolved(&options.input)?.into_owned(),
+        input: newest(&options.input)?.into_owned(),
         output: match options.share {
             Some(_) => place(&options.output)?,
-            None => writable(&options.output, "output")?.into_owned(),
+            None => newest(&writable(&options.output, "output")?)?.into_owned(),
         },
         ..options.clone()
     };

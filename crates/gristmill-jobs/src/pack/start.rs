@@ -2,7 +2,6 @@
 //! Refuses before anything is changed, and says what to do.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,12 +11,13 @@ use gristmill_engine::kinds;
 use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{Manifest, Skipped};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter};
+use gristmill_engine::pack::open::valuations;
 use gristmill_engine::pack::shards;
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{RowWriter, hash_rows};
 use gristmill_engine::pack::{self, layout_name, layout_of, values};
 use gristmill_engine::row_files;
-use gristmill_engine::store::files::len;
+use gristmill_engine::store::files::{is_file, len};
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
@@ -61,7 +61,7 @@ impl Games for Discovered {
                 Ok(Assembly { known, ..begun(options, self, staging, standing)? })
             }
             Start::From(staging, standing) => {
-                let before = standing.append.then(|| known(&options.output, standing.runs_before));
+                let before = standing.append.then(|| known(options.before(), standing.runs_before));
                 let known = before.transpose()?.unwrap_or_default();
                 Ok(Assembly { known, ..resumed(options, staging, *standing, self)? })
             }
@@ -201,7 +201,7 @@ impl Layout for Rows {
 
 /// The pack as it is.
 pub(super) fn complete(options: &PackOptions) -> Result<Packed> {
-    let Some(manifest) = Manifest::read(&options.output)? else {
+    let Some(manifest) = Manifest::read(options.folder_of(pack::MANIFEST))? else {
         return begin::refuse(options, "there is nothing to resume, and the pack has no manifest");
     };
     Ok(Packed {
@@ -291,18 +291,19 @@ fn resumed<'a>(
 
 /// Stages the part of the pack in the output that its addition continues.
 fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standing, HashSet<u128>)> {
-    let Some(manifest) = Manifest::read(&options.output)? else {
+    let before = options.before();
+    let Some(manifest) = Manifest::read(before)? else {
         let text = "this pack has no manifest, so that its games are not known; `merge` it with a new pack";
         return begin::refuse(options, text);
     };
     staging.clear(Existing::Append.job())?;
-    let place = |e: FormatError, name: &str| Error::from(e.in_source(options.output.join(name).display().to_string()));
-    let known = known(&options.output, manifest.runs)?;
+    let place = |e: FormatError, name: &str| Error::from(e.in_source(before.join(name).display().to_string()));
+    let known = known(before, manifest.runs)?;
     let Some(form) = layout_of(&manifest.layout) else {
         let e = FormatError::new(Kind::Unsupported, format!("layout `{}`", manifest.layout));
         return Err(place(e, pack::MANIFEST));
     };
-    let there = shards::list(&options.output)?;
+    let there = shards::list(before)?;
     let same = there.len() == manifest.files.len()
         && there.iter().zip(&manifest.files).all(|(there, said)| {
             is_name(&said.name)
@@ -315,9 +316,11 @@ fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standi
             FormatError::new(Kind::Corrupt, "the files of rows are not those of the manifest; see `gristmill verify`");
         return Err(place(e, pack::MANIFEST));
     }
-    let types = fs::read_to_string(options.output.join(row_files::VALUATION_TYPES));
-    let types = types.map_err(|e| Error::path(options.output.join(row_files::VALUATION_TYPES), &e))?;
-    let types = ValuationTypes::parse(&types).map_err(|e| place(e, row_files::VALUATION_TYPES))?;
+    if !is_file(&before.join(row_files::VALUATION_TYPES))? {
+        let e = FormatError::new(Kind::Missing, "it is not there, so that the valuations of the rows are not known");
+        return Err(place(e, row_files::VALUATION_TYPES));
+    }
+    let types = valuations(before)?;
     let mut standing = Standing {
         layout: manifest.layout,
         shard_rows: manifest.shard_rows,
@@ -334,7 +337,9 @@ fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standi
         ..Standing::default()
     };
     if let Some(last) = standing.complete.pop_if(|last| manifest.shard_rows != Some(last.rows)) {
-        let written = there.last().map(|there| hash_rows(&there.path, there.offset, last.rows * form.bytes() as u64));
+        staging.bring(before, &last.name)?;
+        let staged = staging.path(&last.name);
+        let written = there.last().map(|there| hash_rows(&staged, there.offset, last.rows * form.bytes() as u64));
         if written.transpose()?.map(|hash| format!("{hash:032x}")).as_ref() != Some(&last.xxh3_128) {
             let e = FormatError::new(
                 Kind::Corrupt,
@@ -343,9 +348,8 @@ fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standi
             return Err(place(e, &last.name));
         }
         standing.open_rows = last.rows;
-        staging.bring(&last.name)?;
     }
-    staging.bring(pack::METADATA)?;
+    staging.bring(before, pack::METADATA)?;
     Ok((staging, standing, known))
 }
 

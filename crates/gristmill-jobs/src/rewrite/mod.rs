@@ -22,7 +22,8 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
 use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Tasks};
-use gristmill_engine::store::place::{resolved, writable};
+use gristmill_engine::store::newest;
+use gristmill_engine::store::place::writable;
 use gristmill_format::source::Chunk;
 use serde::{Deserialize, Serialize};
 
@@ -221,7 +222,7 @@ pub fn rewrite(
         Some(_) => place(&options.out)?,
         None => writable(&options.out, "output")?.into_owned(),
     };
-    let options = &RewriteOptions { path: resolved(&options.path)?.into_owned(), out, ..options.clone() };
+    let options = &RewriteOptions { path: newest(&options.path)?.into_owned(), out, ..options.clone() };
     check_sides(options.sides.iter())?;
     let plan = Plan::new(&options.path, options.container)?;
     if plan.units.is_empty() && plan.unlisted.is_empty() {

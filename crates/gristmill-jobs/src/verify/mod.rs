@@ -17,7 +17,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
 use gristmill_engine::kinds;
 use gristmill_engine::pack::STAGING;
-use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::newest;
 use gristmill_engine::store::publish::is_interrupted;
 use gristmill_format::{Error as FormatError, Kind};
 
@@ -103,7 +103,7 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
 
 /// What a job that was interrupted left at a path.
 fn interrupted(path: &Path) -> Result<Option<FormatError>> {
-    let path = &*resolved(path)?;
+    let path = &*newest(path)?;
     let detail = || {
         let shown = path.display();
         format!("a job was interrupted while it put its files in place; `gristmill recover {shown}` finishes it")
@@ -142,7 +142,7 @@ fn of_files(
 
 /// Holds the files of a chunk pack against each other.
 fn beside(path: &Path, options: &VerifyOptions, report: &mut Verification) -> Result<()> {
-    let path = &*resolved(path)?;
+    let path = &*newest(path)?;
     if is_pack(path)? {
         chunk_pack::verify(path, options.max_faults, report);
     } else {

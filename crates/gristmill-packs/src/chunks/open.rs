@@ -15,7 +15,6 @@ use gristmill_format::source::{Chunk, Kept, ReadAt};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
-use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Hold, Pool, Residence, open_file};
 use gristmill_runtime::table::{Chunks, FrameTable, Needs, Pick, Straight, Weighed};
@@ -23,6 +22,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
 use super::{files, is_chunks, opening};
+use crate::opening::From;
 
 /// The most bytes of unpacked blocks that a pack keeps. A loader that reads the same pictures again finds them unpacked.
 const MOST_UNPACKED: usize = 256 << 20;
@@ -199,7 +199,8 @@ impl ChunkPack {
     ///
     /// Errors: as [`ChunkPack::open`].
     pub(crate) fn open_as(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Self> {
-        let folder = &*resolved(folder)?;
+        let from = From::of(folder, residence)?;
+        let folder = &*from.folder;
         let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
         if is_interrupted(folder, STAGING) {
             let detail = format!(
@@ -208,10 +209,7 @@ impl ChunkPack {
             );
             return Err(refuse(Kind::Truncated, &detail).into());
         }
-        if residence != Residence::Memory
-            && !is_local(folder)
-            && let Some((files, layout)) = opening::open(folder, residence, codecs)?
-        {
+        if let Some((files, layout)) = opening::open(&from, residence, codecs)? {
             return Ok(ChunkPack::of(folder, files, layout));
         }
         let mut names = files(folder)?;

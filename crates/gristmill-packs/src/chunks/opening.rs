@@ -1,7 +1,7 @@
 //! Chunk files <-> what opening a pack of them needs: names, lengths and checksums of indexes, what chunks hold, and the bytes and
 //! frames of each game. A reader holds each index against it before it reads the first game of that file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
@@ -14,7 +14,7 @@ use gristmill_runtime::store::Residence;
 
 use super::open::{Codecs, File, kind};
 use crate::opening::numbers::{Bytes, put, put_block};
-use crate::opening::{self, Opening, sealed};
+use crate::opening::{self, From, Opening, sealed};
 
 /// A chunk file, as it is listed.
 struct Listed<'a> {
@@ -71,8 +71,9 @@ fn unit(frames: &[u64], lens: &[u64]) -> u64 {
 /// Opens the files of a pack in a bucket by its `opening.index`. `None` if that file is missing or damaged, or belongs to another pack.
 ///
 /// Errors: those of reading; as [`HeldFile::of`](gristmill_runtime::store::HeldFile::of).
-pub(super) fn open(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Option<Opened>> {
-    let Some(opening) = Opening::read(folder, opening::Layout::Chunks, &is_chunks)? else { return Ok(None) };
+pub(super) fn open(from: &From, residence: Residence, codecs: Codecs) -> Result<Option<Opened>> {
+    let folder = &*from.folder;
+    let Some(opening) = Opening::read(from, opening::Layout::Chunks, &is_chunks)? else { return Ok(None) };
     let Some((tag, layout, listed)) = read(&opening) else { return Ok(None) };
     if listed.is_empty() || listed.len() != opening.files.len() {
         return Ok(None);

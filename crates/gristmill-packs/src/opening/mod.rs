@@ -13,8 +13,9 @@ use gristmill_format::source::{ReadAt, Span};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::names::{MANIFEST, OPENING};
 use gristmill_runtime::store::files::{self, listed};
+use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::publish::write_whole;
-use gristmill_runtime::store::{Pool, Residence, open_file};
+use gristmill_runtime::store::{Pool, Residence, folder_of, newest, open_file};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use self::numbers::Bytes;
@@ -75,6 +76,32 @@ fn unsealed(bytes: &[u8], layout: Layout, manifest: &[u8]) -> Option<Vec<u8>> {
     fits.then(|| head.0.to_vec())
 }
 
+/// Where a pack is read from.
+#[derive(Debug)]
+pub(crate) struct From {
+    /// The folder: as [`newest`] gives it.
+    pub(crate) folder: PathBuf,
+    /// The manifest of a pack in a bucket, unless it is very long.
+    manifest: Option<Vec<u8>>,
+}
+
+impl From {
+    /// The pack at `place`. Where an opening file may be used, it has the manifest, which was read once.
+    ///
+    /// Errors: those of reading; as [`newest`].
+    pub(crate) fn of(place: &Path, residence: Residence) -> Result<Self> {
+        let folder = resolved(place)?.into_owned();
+        if residence == Residence::Memory || is_local(&folder) {
+            return Ok(From { folder: newest(&folder)?.into_owned(), manifest: None });
+        }
+        let manifest = whole(&folder.join(MANIFEST), MOST_MANIFEST)?;
+        match manifest.as_deref().map_or(Ok(None), |manifest| folder_of(&folder, manifest))? {
+            Some(folder) => Ok(From { manifest: whole(&folder.join(MANIFEST), MOST_MANIFEST)?, folder }),
+            None => Ok(From { folder, manifest }),
+        }
+    }
+}
+
 /// The opening file of a pack in a bucket, and the files of the pack.
 pub(crate) struct Opening {
     /// What the layout wrote.
@@ -84,13 +111,13 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Opens the files of `folder` whose names `is` accepts. `None` if the opening file is missing, damaged, or of another pack.
+    /// Opens the files of a pack whose names `is` accepts. `None` if the opening file is missing, damaged, or of another pack.
     ///
     /// Errors: those of reading.
-    pub(crate) fn read(folder: &Path, layout: Layout, is: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
+    pub(crate) fn read(from: &From, layout: Layout, is: &dyn Fn(&str) -> bool) -> Result<Option<Self>> {
+        let (folder, Some(manifest)) = (&from.folder, &from.manifest) else { return Ok(None) };
         let Some(bytes) = whole(&folder.join(OPENING), MOST)? else { return Ok(None) };
-        let Some(manifest) = whole(&folder.join(MANIFEST), MOST_MANIFEST)? else { return Ok(None) };
-        let Some(body) = unsealed(&bytes, layout, &manifest) else { return Ok(None) };
+        let Some(body) = unsealed(&bytes, layout, manifest) else { return Ok(None) };
         let files = listed(folder, is)?;
         Ok(Some(Opening { body, files }))
     }

@@ -10,7 +10,6 @@ use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::store::Residence;
 use gristmill_runtime::store::files::read_text;
-use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::table::{FileTable, FrameTable, Guarding, Part};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -22,6 +21,7 @@ use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
 use super::{METADATA, embeddings, values};
+use crate::opening::From;
 use crate::pack_table::Values;
 use crate::row_files::VALUATION_TYPES;
 
@@ -63,11 +63,8 @@ impl RowPack {
     ///
     /// Errors: as [`RowPack::open`]; `Config` in `verify` for a check of rows without checksums.
     pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
-        let folder = &*resolved(folder)?;
-        let known = match residence != Residence::Memory && !is_local(folder) {
-            true => opening::open(folder, residence, verify)?,
-            false => None,
-        };
+        let from = From::of(folder, residence)?;
+        let (folder, known) = (&*from.folder, opening::open(&from, residence, verify)?);
         let Opened { columns, shards, table, index, valuations, identity, vectors } = match known {
             Some(known) => known,
             None => read(folder, residence, verify)?,

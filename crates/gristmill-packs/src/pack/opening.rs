@@ -8,7 +8,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::store::{HeldFile, Pool, Residence, open_file};
-use gristmill_runtime::table::{FileTable, Guarding, Part};
+use gristmill_runtime::table::{FileTable, FrameTable, Guarding, Part};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::METADATA;
@@ -19,7 +19,7 @@ use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
 use crate::opening::numbers::{Bytes, put, put_block};
-use crate::opening::{self, Opening, sealed};
+use crate::opening::{self, From, Opening, sealed};
 use crate::row_files::{is_checksums, is_rows, is_vectors};
 
 /// A file of rows, as it is listed.
@@ -62,11 +62,35 @@ pub(super) struct Opened {
 ///
 /// Errors, with the file: as [`shards::open`], [`Metadata::open`] and [`RunIndex::read`]; `Path`.
 pub fn write(folder: &Path, paths: &[PathBuf], types: &ValuationTypes, manifest: &str) -> Result<()> {
-    opening::write(folder, bytes_of(paths, &folder.join(METADATA), types, manifest)?)
+    opening::write(folder, bytes_of(paths, &folder.join(METADATA), types, manifest, false)?)
 }
 
-/// The bytes of the file.
-fn bytes_of(paths: &[PathBuf], metadata: &Path, types: &ValuationTypes, manifest: &str) -> Result<Option<Vec<u8>>> {
+/// The same for a pack that was added to in a bucket. Of the rows that the pack `before` had it takes from the `opening.index` there that they
+/// lie run by run, so that they need not be fetched; without that file it writes none.
+///
+/// Errors: as [`write`]; as the opening of the pack `before`.
+pub fn write_grown(
+    before: &Path,
+    folder: &Path,
+    paths: &[PathBuf],
+    types: &ValuationTypes,
+    manifest: &str,
+) -> Result<()> {
+    let was = open(&From::of(before, Residence::Unkept)?, Residence::Unkept, Some(Verify::Off))?;
+    if was.is_none_or(|was| !was.index.lies_in_order()) {
+        return Ok(());
+    }
+    opening::write(folder, bytes_of(paths, &folder.join(METADATA), types, manifest, true)?)
+}
+
+/// The bytes of the file. `is_laid` says that rows are known to lie run by run.
+fn bytes_of(
+    paths: &[PathBuf],
+    metadata: &Path,
+    types: &ValuationTypes,
+    manifest: &str,
+    is_laid: bool,
+) -> Result<Option<Vec<u8>>> {
     let found = paths.iter().map(|path| shards::open(path.clone())).collect::<gristmill_format::Result<Vec<_>>>()?;
     let (columns, layout) = (recognise(&found)?, found[0].layout.clone());
     if columns.form() != Form::Steps || !Layout::parse_descr(&layout.to_descr()).is_ok_and(|read| read == layout) {
@@ -74,10 +98,19 @@ fn bytes_of(paths: &[PathBuf], metadata: &Path, types: &ValuationTypes, manifest
     }
     let part = |shard: &Shard| Part { path: shard.path.clone(), offset: shard.offset, rows: shard.rows };
     let table = FileTable::open(layout.clone(), found.iter().map(part).collect(), Residence::Mapped)?;
-    let index = RunIndex::read(&Metadata::open(metadata)?, &table, columns.form())?;
-    if !index.lies_in_order() {
-        return Ok(None);
-    }
+    let metadata = Metadata::open(metadata)?;
+    let index = match is_laid {
+        true => {
+            let mut runs = Vec::new();
+            metadata.runs(&mut |run| {
+                runs.push(run);
+                Ok(())
+            })?;
+            RunIndex::laid(runs, table.len())
+        }
+        false => Some(RunIndex::read(&metadata, &table, columns.form())?),
+    };
+    let Some(index) = index.filter(RunIndex::lies_in_order) else { return Ok(None) };
     let mut body = Vec::new();
     put_block(&mut body, layout.to_descr().as_bytes());
     for number in [identity(&table, &index, types)?, xxh3_64(types.to_json().as_bytes()), found.len() as u64] {
@@ -108,15 +141,16 @@ fn bytes_of(paths: &[PathBuf], metadata: &Path, types: &ValuationTypes, manifest
 pub fn wrong(folder: &Path) -> Option<&'static str> {
     let paths: Vec<PathBuf> = shards::names(folder).ok()?.into_iter().map(|name| folder.join(name)).collect();
     let types = valuations(folder).ok()?;
-    opening::wrong(folder, |manifest| bytes_of(&paths, &folder.join(METADATA), &types, manifest).ok()?)
+    opening::wrong(folder, |manifest| bytes_of(&paths, &folder.join(METADATA), &types, manifest, false).ok()?)
 }
 
-/// The pack in `folder`, which is elsewhere, by what its opening needs; none where that lacks, does not fit or is damaged.
+/// A pack that is elsewhere, by what its opening needs; none where that lacks, does not fit or is damaged.
 ///
 /// Errors: those of reading; as [`HeldFile::of`]; `Config` in `verify` for a check of rows without checksums.
-pub(super) fn open(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Option<Opened>> {
+pub(super) fn open(from: &From, residence: Residence, verify: Option<Verify>) -> Result<Option<Opened>> {
     let is = |name: &str| is_rows(name) || is_checksums(name) || is_vectors(name);
-    let Some(opening) = Opening::read(folder, opening::Layout::Rows, &is)? else { return Ok(None) };
+    let folder = &*from.folder;
+    let Some(opening) = Opening::read(from, opening::Layout::Rows, &is)? else { return Ok(None) };
     let Some(said) = read(&opening.body) else { return Ok(None) };
     let valuations = valuations(folder)?;
     let listed = opening.files.keys().filter(|name| is_rows(name)).count();

@@ -17,7 +17,6 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{CertificateStatus, Engine, Lookup, Reads, SightOptions, Sighted, promise};
 use gristmill_engine::selection::{self, Selection};
 use gristmill_engine::store::bucket::{self, Traffic};
-use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::{self, Residence};
 use gristmill_engine::table::FrameTable;
 use serde::Serialize;
@@ -173,11 +172,10 @@ pub fn of_pack(
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Certificate> {
     terms.check()?;
-    let folder = resolved(folder)?;
-    let metadata_bytes = fetching::metadata_bytes(&folder)?;
     let traffic = Traffic::of(bucket::counts().into_iter().map(|(_, counts)| counts));
-    let pack = selection::open(&folder, Residence::Unkept)?;
+    let pack = selection::open(folder, Residence::Unkept)?;
     let opening = traffic.counts();
+    let metadata_bytes = fetching::metadata_bytes(pack.folder())?;
     let all = Selection::all(pack);
     let selected = match condition {
         Some(sql) => all.query(sql, &[])?,

@@ -12,6 +12,8 @@ use std::time::SystemTime;
 use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::version::lies;
+
 /// Name of the file in a kept file's folder that says what it is of, and that its users lock.
 const NAME: &str = "name";
 
@@ -170,7 +172,7 @@ pub(super) fn found(path: &Path, version: u64) -> Option<PathBuf> {
 
 /// The name of the folder that keeps the file `path` in this version.
 pub(super) fn named(path: &Path, version: u64) -> String {
-    format!("{:016x}-{version:016x}", xxh3_64(path.display().to_string().as_bytes()))
+    format!("{:016x}-{version:016x}", xxh3_64(lies(path).display().to_string().as_bytes()))
 }
 
 /// Whether files fit into the cache as it is now.

@@ -6,10 +6,12 @@ mod blocks;
 pub mod bucket;
 mod cache;
 mod change;
+mod cleaning;
 pub mod depot;
 mod dir;
 mod faults;
 pub mod files;
+mod growing;
 mod held;
 pub mod keeping;
 mod memory;
@@ -24,6 +26,7 @@ pub mod segments;
 mod spill;
 mod twin;
 mod under;
+mod version;
 mod walk;
 mod watch;
 
@@ -35,6 +38,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 
 use crate::runtime::scheduler::Crew;
 
@@ -51,6 +55,7 @@ pub use readings::{Readings, digest};
 pub use rehearsal::{Asked, Rehearsal};
 pub use spill::{Held, Holding, Spill, Token};
 pub use twin::{Claims, Hold, Pins};
+pub use version::{FORMAT as VERSIONS, folder_of, is_version, newest};
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -161,6 +166,11 @@ pub trait Store: Send + Sync + Debug {
         })
     }
 
+    /// The same with hidden files, where the store can list them.
+    fn list_hidden(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list_below(folder, each)
+    }
+
     /// What is known of one file.
     ///
     /// Errors, naming the file: `Io` with the operating system's cause, `NotFound` only of a file that was deleted; `Away`
@@ -213,6 +223,15 @@ pub trait Store: Send + Sync + Debug {
     }
 }
 
+/// What tells the versions of one file of a bucket apart, as its service says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The ETag.
+    pub tag: Option<String>,
+    /// The version, where the service counts versions.
+    pub version: Option<String>,
+}
+
 /// A bucket that takes files. Readers find each file whole or not at all.
 pub trait Writes {
     /// Writes a file in one request. Returns `false`, and writes nothing, where the file must be new and one with other bytes has its
@@ -220,6 +239,16 @@ pub trait Writes {
     ///
     /// Errors, naming the file: `Io`.
     fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool) -> Result<bool>;
+
+    /// Replaces a file in one request, if it still has this mark. Returns `false`, and writes nothing, where it has another, or is gone.
+    ///
+    /// Errors: as [`Writes::put`]; of a service that has no such request.
+    fn replace(&self, name: &str, bytes: Vec<u8>, was: &Mark) -> Result<bool>;
+
+    /// All bytes of a file of at most `most` bytes, and the mark of just these bytes; none where there is no such file.
+    ///
+    /// Errors: as [`Writes::put`]; `TooLarge`.
+    fn read_marked(&self, name: &str, most: u64) -> Result<Option<(Vec<u8>, Mark)>>;
 
     /// Writes the bytes of a file of this machine, and overwrites a file of that name. `each` gets the bytes sent since its last call;
     /// its error stops the sending.

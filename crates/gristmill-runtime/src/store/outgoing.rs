@@ -14,19 +14,22 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::cache::{self, OUTGOING};
+use super::growing::{Growth, NOTE};
 use super::place::{elsewhere, resolved};
 use super::{Store, Writes, files};
 use crate::runtime::seed::fresh_root;
 use crate::{Error, Result};
 
+pub use super::cleaning::{Left, clean, left};
+
 /// The claim: a file below the place that says who writes there.
-const CLAIM: &str = ".writer.json";
+pub(super) const CLAIM: &str = ".writer.json";
 
 /// The folder in which the job writes, below what this machine keeps for the place.
 const FILES: &str = "files";
 
 /// The file that makes a folder a pack. It is written last, and only where there is none.
-const MANIFEST: &str = "manifest.json";
+pub(super) const MANIFEST: &str = "manifest.json";
 
 /// A writer renews its claim after this time; one that has not renewed it for the longer time counts as dead.
 const RENEWED: Duration = Duration::from_secs(60);
@@ -37,7 +40,7 @@ const TRIES: usize = 16;
 
 /// Bytes of the largest claim, and of the largest manifest.
 const MOST: u64 = 1 << 16;
-const MOST_MANIFEST: u64 = 256 << 20;
+pub(super) const MOST_MANIFEST: u64 = 256 << 20;
 
 /// What a writer says of itself. An empty `writer` stands for a claim that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +58,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    fn new(writer: String) -> Self {
+    pub(super) fn new(writer: String) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let since = now();
         Claim { writer, host, process: std::process::id(), since, renewed: since }
@@ -71,7 +74,7 @@ impl Claim {
         Claim { writer: String::new(), host: String::new(), process: 0, since: 0, renewed: 0 }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -136,7 +139,7 @@ impl Target {
     }
 
     /// The claim, if a writer has claimed the place.
-    fn claim(&self) -> Result<Option<Claim>> {
+    pub(super) fn claim(&self) -> Result<Option<Claim>> {
         let bytes = match files::read(&self.place.join(CLAIM), MOST) {
             // The writer removed it between the two requests.
             Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => return Ok(None),
@@ -146,7 +149,7 @@ impl Target {
     }
 
     /// Names and lengths of all files below the place, sorted, hidden ones too, but not the claim.
-    fn files(&self) -> Result<Vec<(String, u64)>> {
+    pub(super) fn files(&self) -> Result<Vec<(String, u64)>> {
         let (mut found, within) = (Vec::new(), format!("{}/", self.name));
         self.writes()?.list_all(&self.name, &mut |name, len| {
             found.extend(name.strip_prefix(&within).filter(|name| *name != CLAIM).map(|name| (name.to_owned(), len)));
@@ -175,7 +178,7 @@ impl Target {
         Error::config(field, format!("{place}: {name} is there already; write to another place, or remove it first"))
     }
 
-    fn taken(&self, field: &str, claim: &Claim) -> Error {
+    pub(super) fn taken(&self, field: &str, claim: &Claim) -> Error {
         let seconds = now().saturating_sub(claim.renewed);
         let place = self.place.display();
         let who = match claim.writer.is_empty() {
@@ -193,11 +196,13 @@ impl Target {
 /// The output of a job that is made on this machine and belongs in a bucket.
 #[derive(Debug)]
 pub struct Outgoing {
-    target: Target,
-    field: String,
+    pub(super) target: Target,
+    pub(super) field: String,
     /// The folder of this machine for it: the files, and the number of the writer.
-    kept: PathBuf,
-    writer: String,
+    pub(super) kept: PathBuf,
+    pub(super) writer: String,
+    /// The pack that is added to; none where the place must be free.
+    pub(super) grows: Option<Growth>,
     /// One process of this machine writes to a place at a time, and holds this lock.
     _lock: File,
 }
@@ -210,6 +215,8 @@ impl Outgoing {
     pub fn to(place: &Path, field: &str) -> Result<Option<Self>> {
         let Some(outgoing) = Self::open(place, field)? else { return Ok(None) };
         outgoing.target.is_free(field, &outgoing.writer)?;
+        // What a killed job was to add to a pack that is gone.
+        let _ = fs::remove_file(outgoing.kept.join(NOTE));
         Ok(Some(outgoing))
     }
 
@@ -231,7 +238,7 @@ impl Outgoing {
                 writer
             }
         };
-        Ok(Some(Outgoing { target, field: field.to_owned(), kept, writer, _lock: lock }))
+        Ok(Some(Outgoing { target, field: field.to_owned(), kept, writer, grows: None, _lock: lock }))
     }
 
     /// Whether the place holds no file. Files that this writer sent in an earlier run count, too.
@@ -298,67 +305,84 @@ impl Outgoing {
         &self.target.place
     }
 
-    /// Claims the place, sends all files of the folder there with the manifest last, releases the place, and removes the folder.
-    /// Returns the number of files. `each` gets the bytes sent so far and all bytes; an error of `each` stops the sending, which the
+    /// Claims the place, sends all files of the folder there with the manifest last, releases the place, and removes the folder. To a pack
+    /// that grows it sends them as a new version. Returns the number of files. `each` gets the bytes sent so far and all bytes; an error of `each` stops the sending, which the
     /// next call begins again.
     ///
     /// Errors: `Config` in the field where another writer came first; `Path` and `Format` of reading and writing; those of `each`.
     pub fn send(self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<u64> {
-        let (folder, writes) = (self.folder(), self.target.writes()?);
-        let mut files = Vec::new();
-        list(&folder, "", &mut files)?;
+        let (mut files, folder) = (Vec::new(), self.folder());
+        // A job that found no new game for a pack wrote none.
+        if self.grows.is_none() || folder.exists() {
+            list(&folder, "", &mut files)?;
+        }
         files.sort_by_key(|(name, _)| (name == MANIFEST, name.clone()));
-        let all: u64 = files.iter().map(|(_, len)| len).sum();
-        let (mut claim, name) = (self.claim()?, self.target.file(CLAIM));
-        match self.manifest()? {
-            Some(true) => {}
-            // This writer had sent another output whole when it was killed.
-            Some(false) => return Err(self.target.full(&self.field, MANIFEST)),
-            None => self.remove_others(&files)?,
+        let mut sending = Sending { done: 0, all: files.iter().map(|(_, len)| len).sum(), each };
+        if let Some(growth) = &self.grows {
+            self.grow(growth, &files, &mut sending)?;
+        } else {
+            self.fill(&files, &mut sending)?;
         }
-        let mut done = 0;
-        for (file, _) in &files {
-            let (to, from) = (self.target.file(file), folder.join(file));
-            self.renew(&mut claim)?;
-            if file == MANIFEST {
-                let bytes = fs::read(&from).map_err(|e| Error::path(&from, &e))?;
-                done += bytes.len() as u64;
-                if !writes.put(&to, bytes, true)? {
-                    let detail = format!("{}: another writer came first", self.target.place.display());
-                    return Err(Error::config(&self.field, detail));
-                }
-                each(done, all)?;
-                continue;
-            }
-            let mut ended = None;
-            let sent = writes.send(&to, &from, &mut |bytes| {
-                done += bytes;
-                self.renew(&mut claim).and_then(|()| each(done, all)).map_err(|e| {
-                    ended = Some(e);
-                    gristmill_format::Error::new(Kind::Io(ErrorKind::Interrupted), "it was ended")
-                })
-            });
-            match ended {
-                Some(e) => return Err(e),
-                None => sent?,
-            }
-        }
-        writes.delete(&name)?;
         // The output is whole in the bucket; the next writer overwrites what cannot be removed here.
         let _ = fs::remove_dir_all(&self.kept);
         Ok(files.len() as u64)
     }
 
-    /// Removes what this writer sent of another output before it was killed.
-    fn remove_others(&self, files: &[(String, u64)]) -> Result<()> {
+    /// Sends the files to a place that has none.
+    fn fill(&self, files: &[(String, u64)], sending: &mut Sending<'_>) -> Result<()> {
+        let (mut claim, writes) = (self.claim()?, self.target.writes()?);
+        match self.manifest()? {
+            Some(true) => {}
+            // This writer had sent another output whole when it was killed.
+            Some(false) => return Err(self.target.full(&self.field, MANIFEST)),
+            None => self.remove_others("", files)?,
+        }
+        for (file, _) in files {
+            if file != MANIFEST {
+                self.send_file(file, &self.target.file(file), &mut claim, sending)?;
+                continue;
+            }
+            self.renew(&mut claim, false)?;
+            let from = self.folder().join(file);
+            let bytes = fs::read(&from).map_err(|e| Error::path(&from, &e))?;
+            sending.done += bytes.len() as u64;
+            if !writes.put(&self.target.file(file), bytes, true)? {
+                let detail = format!("{}: another writer came first", self.target.place.display());
+                return Err(Error::config(&self.field, detail));
+            }
+            sending.tell()?;
+        }
+        Ok(writes.delete(&self.target.file(CLAIM))?)
+    }
+
+    /// Sends one file of the folder to a name in the store.
+    pub(super) fn send_file(&self, file: &str, to: &str, claim: &mut Claim, sending: &mut Sending<'_>) -> Result<()> {
+        self.renew(claim, false)?;
+        let mut ended = None;
+        let sent = self.target.writes()?.send(to, &self.folder().join(file), &mut |bytes| {
+            sending.done += bytes;
+            self.renew(claim, false).and_then(|()| sending.tell()).map_err(|e| {
+                ended = Some(e);
+                gristmill_format::Error::new(Kind::Io(ErrorKind::Interrupted), "it was ended")
+            })
+        });
+        match ended {
+            Some(e) => Err(e),
+            None => Ok(sent?),
+        }
+    }
+
+    /// Removes what this writer sent of another output before it was killed: what lies in a folder (empty, or with a `/` at its end) and is
+    /// none of these files.
+    pub(super) fn remove_others(&self, folder: &str, files: &[(String, u64)]) -> Result<()> {
         let own: BTreeSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         let there = self.target.files()?;
-        let others = there.iter().filter(|(name, _)| !own.contains(name.as_str()));
+        let others = there.iter().filter(|(name, _)| name.strip_prefix(folder).is_some_and(|name| !own.contains(name)));
         Ok(self.target.writes()?.delete_all(&others.map(|(name, _)| self.target.file(name)).collect::<Vec<_>>())?)
     }
 
     /// Claims the place for this writer, unless another has claimed it.
-    fn claim(&self) -> Result<Claim> {
+    pub(super) fn claim(&self) -> Result<Claim> {
         let (writes, name) = (self.target.writes()?, self.target.file(CLAIM));
         let mut claim = Claim::new(self.writer.clone());
         for _ in 0..TRIES {
@@ -368,6 +392,9 @@ impl Outgoing {
                 None => claim.renewed = now(),
             }
             if writes.put(&name, claim.bytes(), true)? {
+                if self.grows.is_some() {
+                    return Ok(claim);
+                }
                 // Another writer may have claimed, filled and released the place since it was found free.
                 let Some((there, _)) = self.target.files()?.into_iter().next() else { return Ok(claim) };
                 writes.delete(&name)?;
@@ -377,9 +404,9 @@ impl Outgoing {
         Err(self.target.taken(&self.field, &claim))
     }
 
-    /// Renews the claim when it is due. Refuses to go on where the claim is no longer this writer's.
-    fn renew(&self, claim: &mut Claim) -> Result<()> {
-        if now().saturating_sub(claim.renewed) < RENEWED.as_secs() {
+    /// Renews the claim when it is due, or now. Refuses to go on where the claim is no longer this writer's.
+    pub(super) fn renew(&self, claim: &mut Claim, is_due: bool) -> Result<()> {
+        if !is_due && now().saturating_sub(claim.renewed) < RENEWED.as_secs() {
             return Ok(());
         }
         match self.target.claim()? {
@@ -389,6 +416,19 @@ impl Outgoing {
         claim.renewed = now();
         self.target.writes()?.put(&self.target.file(CLAIM), claim.bytes(), false)?;
         Ok(())
+    }
+}
+
+/// How much of the output was sent, and what is called with it.
+pub(super) struct Sending<'a> {
+    done: u64,
+    all: u64,
+    each: &'a mut dyn FnMut(u64, u64) -> Result<()>,
+}
+
+impl Sending<'_> {
+    fn tell(&mut self) -> Result<()> {
+        (self.each)(self.done, self.all)
     }
 }
 
@@ -419,50 +459,4 @@ fn list(folder: &Path, below: &str, found: &mut Vec<(String, u64)>) -> Result<()
         }
     }
     Ok(())
-}
-
-/// What a killed writer left below a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Left {
-    /// The place.
-    pub place: String,
-    /// The claim of the writer; none where no writer left anything.
-    pub claim: Option<Claim>,
-    /// Whether the files are a whole pack, which [`clean`] keeps.
-    pub whole: bool,
-    /// The files: names below the place, and bytes.
-    pub files: Vec<(String, u64)>,
-}
-
-/// Finds what a killed writer left at a place in a bucket.
-///
-/// Errors: `Config` in `place` for a place of this machine or one that cannot be written; `Path` and `Format` of reading.
-pub fn left(place: &Path) -> Result<Left> {
-    let target = target(place)?;
-    let claim = target.claim()?;
-    let files = if claim.is_some() { target.files()? } else { Vec::new() };
-    let whole = files.iter().any(|(name, _)| name == MANIFEST);
-    Ok(Left { place: target.place.display().to_string(), claim, whole, files })
-}
-
-/// Removes the files that [`left`] found, unless they are a whole pack, and then the claim.
-///
-/// Errors: `Config` in `place` where the writer renewed its claim within ten minutes and the caller does not say that it is `dead`; as
-/// [`left`].
-pub fn clean(left: &Left, dead: bool) -> Result<()> {
-    let target = target(Path::new(&left.place))?;
-    let (Some(claim), Some(there)) = (&left.claim, target.claim()?) else { return Ok(()) };
-    if claim.writer != there.writer || there.is_alive() && !dead {
-        return Err(target.taken("place", &there));
-    }
-    let (writes, files) = (target.writes()?, left.files.iter().filter(|_| !left.whole));
-    writes.delete_all(&files.map(|(name, _)| target.file(name)).collect::<Vec<_>>())?;
-    Ok(writes.delete(&target.file(CLAIM))?)
-}
-
-fn target(place: &Path) -> Result<Target> {
-    Target::of(place, "place")?.ok_or_else(|| {
-        let detail = "is of this machine; `gristmill recover` says what jobs left there";
-        Error::config("place", format!("{}: {detail}", place.display()))
-    })
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::memory::MemoryStore;
 use super::under::Under;
-use super::{DirStore, Store};
+use super::{DirStore, Store, version};
 use crate::{Error, Result};
 
 /// What opens the places of one scheme: from what follows `scheme:` and its slashes, to the store and to the name in it.
@@ -117,7 +117,7 @@ pub fn writable<'a>(place: &'a Path, field: &str) -> Result<Cow<'a, Path>> {
 /// The store that has a file or folder, given as [`resolved`] gives it, and its name there; none for one of this machine.
 pub(super) fn elsewhere(place: &Path) -> Option<Result<(Arc<dyn Store>, String)>> {
     let (open, rest) = row_of(place)?;
-    Some(open(place, rest))
+    Some(open(place, rest).and_then(version::led))
 }
 
 /// The row of a place's scheme, and what follows it.

@@ -268,7 +268,7 @@ impl<'a> Assembly<'a> {
         let place = |file: &ChunkFileEntry| {
             Some(self.staging.path(&file.name))
                 .filter(|path| path.exists())
-                .unwrap_or(self.options.output.join(&file.name))
+                .unwrap_or(self.options.before().join(&file.name))
         };
         self.standing.files.iter().map(place).collect()
     }

@@ -116,8 +116,8 @@ impl Demos {
             found.skipped.push(Skipped::new(&below(root, &root.display().to_string()), &e));
             worst(&mut found.fault, e);
         }
-        let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output)?;
-        if adds && let Ok(pack) = ChunkPack::open(&options.output, Residence::Mapped) {
+        let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(options.before())?;
+        if adds && let Ok(pack) = ChunkPack::open(options.before(), Residence::Mapped) {
             found.layout = Some(Arc::new(pack.layout().clone()));
         }
         Ok((!found.sets.is_empty()).then_some(found))

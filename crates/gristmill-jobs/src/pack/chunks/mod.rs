@@ -17,8 +17,8 @@ use gristmill_engine::chunks::metadata::Games as Database;
 use gristmill_engine::chunks::open::File;
 use gristmill_engine::chunks::{self, file_name, is_chunks};
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pack::METADATA;
 use gristmill_engine::pack::manifest::Skipped;
+use gristmill_engine::pack::{MANIFEST, METADATA};
 use gristmill_engine::pipeline::acceptance::weigher;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::container::sums;
@@ -96,7 +96,7 @@ impl begin::Games for Box<dyn Input> {
     }
 
     fn complete(&self, options: &PackOptions) -> Result<Packed> {
-        let manifest = Manifest::read(&options.output)?;
+        let manifest = Manifest::read(options.folder_of(MANIFEST))?;
         Ok(Packed {
             layout: self.label(),
             games: manifest.games,
@@ -122,7 +122,7 @@ impl begin::Games for Box<dyn Input> {
         // Of the pack that is added to, or else of what comes first.
         let first = match (codec.varies(), standing.append) {
             (false, _) => None,
-            (true, true) => first_of(&options.output)?,
+            (true, true) => first_of(options.before())?,
             (true, false) => self.first(),
         };
         Assembly::new(options, (codec, self.label(), first), staging, standing, rules(options, codec)?, known)
@@ -244,7 +244,7 @@ fn resume(options: &PackOptions, staging: Staging, standing: Standing) -> Result
         }
     }
     let known =
-        if standing.append { Database::open(&options.output.join(METADATA))?.contents()? } else { HashSet::new() };
+        if standing.append { Database::open(&options.before().join(METADATA))?.contents()? } else { HashSet::new() };
     Ok((staging, standing, known))
 }
 
@@ -255,7 +255,7 @@ fn append(
     mut staging: Staging,
     unusable: &[Skipped],
 ) -> Result<From> {
-    let manifest = Manifest::read(&options.output)?;
+    let manifest = Manifest::read(options.before())?;
     if manifest.codec != codec.name() {
         return begin::refuse(
             options,
@@ -263,13 +263,13 @@ fn append(
         );
     }
     staging.clear(Existing::Append.job())?;
-    let path = options.output.join(METADATA);
+    let path = options.before().join(METADATA);
     let known = Database::open(&path)?.contents()?;
     if known.len() as u64 > manifest.games {
         let e = FormatError::new(Kind::Corrupt, "the games are not those of the manifest; see `gristmill verify`");
         return Err(e.in_source(path.display().to_string()).into());
     }
-    staging.bring(METADATA)?;
+    staging.bring(options.before(), METADATA)?;
     let mut skipped = manifest.skipped;
     skipped.retain(|before| unusable.iter().all(|now| now.file != before.file));
     let skipped_before = skipped.len();

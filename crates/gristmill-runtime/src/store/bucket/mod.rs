@@ -21,20 +21,23 @@ use std::time::Duration;
 
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
-use object_store::ObjectMeta;
 use object_store::path::Path as Key;
+use object_store::{ObjectMeta, PutMode, UpdateVersion};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::asking::innermost;
 use self::object::Object;
 use self::requests::Requests;
 use self::writing::Parts;
-use super::{Faults, FileStat, Readings, Store, Watch, Writes};
+use super::{Faults, FileStat, Mark, Readings, Store, Watch, Writes};
 
 pub use asking::Counts;
 pub use events::EventCounts;
 pub(super) use requests::{AT_ONCE, at_once};
 pub use traffic::Traffic;
+
+/// Bytes of a file that come with its mark.
+const BEGINNING: u64 = 64 << 10;
 
 /// What a user says of a bucket beyond what the environment says.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -173,16 +176,16 @@ impl Store for Bucket {
     }
 
     fn list_below(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list_hidden(folder, &mut |stat| match stat.name.split('/').any(|part| part.starts_with('.')) {
+            true => ControlFlow::Continue(()),
+            false => each(stat),
+        })
+    }
+
+    fn list_hidden(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut faults = Faults::default();
-        let listed = key_of(folder).and_then(|prefix| {
-            self.requests.list(&prefix, &mut |meta| {
-                let name = meta.location.as_ref();
-                match name.split('/').any(|part| part.starts_with('.')) {
-                    true => ControlFlow::Continue(()),
-                    false => each(stat_of(&meta, name)),
-                }
-            })
-        });
+        let listed = key_of(folder)
+            .and_then(|prefix| self.requests.list(&prefix, &mut |meta| each(stat_of(&meta, meta.location.as_ref()))));
         if let Err(e) = listed {
             faults.error(&e);
         }
@@ -239,7 +242,30 @@ impl Store for Bucket {
 
 impl Writes for Bucket {
     fn put(&self, name: &str, bytes: Vec<u8>, only_new: bool) -> Result<bool> {
-        self.requests.put(&key_of(name)?, bytes.into(), only_new)
+        let mode = if only_new { PutMode::Create } else { PutMode::Overwrite };
+        self.requests.put(&key_of(name)?, bytes.into(), mode)
+    }
+
+    fn replace(&self, name: &str, bytes: Vec<u8>, was: &Mark) -> Result<bool> {
+        let was = UpdateVersion { e_tag: was.tag.clone(), version: was.version.clone() };
+        self.requests.put(&key_of(name)?, bytes.into(), PutMode::Update(was))
+    }
+
+    fn read_marked(&self, name: &str, most: u64) -> Result<Option<(Vec<u8>, Mark)>> {
+        let key = key_of(name)?;
+        let (meta, beginning) = match self.requests.beginning(&key, BEGINNING.min(most)) {
+            Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => return Ok(None),
+            read => read?,
+        };
+        if meta.size > most {
+            let detail = format!("{} bytes; at most {most} are read", meta.size);
+            return Err(Error::new(Kind::TooLarge, detail).in_source(format!("{}/{name}", self.root())));
+        }
+        let (mut bytes, len) = (beginning.to_vec(), beginning.len() as u64);
+        if len < meta.size {
+            bytes.extend_from_slice(&self.requests.get(&key, len..meta.size, &meta)?);
+        }
+        Ok(Some((bytes, Mark { tag: meta.e_tag, version: meta.version })))
     }
 
     fn send(&self, name: &str, file: &Path, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {

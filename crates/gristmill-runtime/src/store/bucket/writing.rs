@@ -45,12 +45,13 @@ impl fmt::Debug for Parts {
 }
 
 impl Requests {
-    /// Writes an object in one request. Returns `false`, and writes nothing, where the object must be new and another one has its key.
+    /// Writes an object in one request. Returns `false`, and writes nothing, where the object must be new and another one has its key, or
+    /// must be of a version and is of another one.
     ///
     /// Errors, with the URL: `Io` with the cause.
-    pub(super) fn put(self: &Arc<Self>, key: &Key, bytes: Bytes, only_new: bool) -> Result<bool> {
+    pub(super) fn put(self: &Arc<Self>, key: &Key, bytes: Bytes, mode: PutMode) -> Result<bool> {
         let (own, of, sent) = (Arc::clone(self), key.clone(), bytes.clone());
-        let mode = if only_new { PutMode::Create } else { PutMode::Overwrite };
+        let is_update = matches!(mode, PutMode::Update(_));
         let put = net::wait(async move {
             let make = || -> Try<bool> {
                 let (client, key, bytes, mode) = (Arc::clone(&own.client), of.clone(), sent.clone(), mode.clone());
@@ -58,6 +59,7 @@ impl Requests {
                     match client.put_opts(&key, bytes.into(), PutOptions::from(mode)).await {
                         Ok(_) => Ok(true),
                         Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) => Ok(false),
+                        Err(Refusal::NotFound { .. }) if is_update => Ok(false),
                         Err(e) => Err(e),
                     }
                 })
@@ -92,7 +94,7 @@ impl Requests {
             Ok(bytes.into())
         };
         let Some(Parts(parts)) = self.parts.clone().filter(|_| len > PART) else {
-            self.put(key, read(0..len)?, false)?;
+            self.put(key, read(0..len)?, PutMode::Overwrite)?;
             return each(len);
         };
         let size = PART.max(len.div_ceil(MOST));

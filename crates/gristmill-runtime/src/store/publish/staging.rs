@@ -3,11 +3,12 @@
 //! outside the target, whatever a plan or a link there says, and deletes nothing that it was not given to delete.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::super::files::copy;
 use super::super::place::writable;
 use super::folder::{Entry, Folder};
 use super::plan::{MOST, NOTE, Note, PLAN, Plan, is_hidden, is_name, parts};
@@ -172,15 +173,15 @@ impl Staging {
         Ok(names)
     }
 
-    /// Takes the file `name` of the target into the staging, whole or not at all.
+    /// Takes the file `name` of the folder `from`, wherever that is, into the staging, whole or not at all.
     ///
-    /// Errors: `Path`.
-    pub fn bring(&self, name: &str) -> Result<()> {
-        let (from, part) = (self.target.path().join(name), format!(".{name}.part"));
+    /// Errors: `Path`; those of reading.
+    pub fn bring(&self, from: &Path, name: &str) -> Result<()> {
+        let part = format!(".{name}.part");
         self.folder.remove(&part)?;
         let mut to = self.folder.create(&part)?;
-        let copied = File::open(&from).and_then(|mut from| io::copy(&mut from, &mut to)).and_then(|_| to.sync_data());
-        copied.map_err(|e| Error::path(from, &e))?;
+        copy(&from.join(name), &mut to, &self.folder.path().join(&part))?;
+        to.sync_data().map_err(|e| Error::path(self.folder.path().join(&part), &e))?;
         self.folder.rename(&part, &self.folder, name)
     }
 

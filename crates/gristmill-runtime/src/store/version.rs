@@ -1,0 +1,391 @@
+//! A pack in a bucket that was appended to: its manifest says where each file of this version lies -> a folder of the version, in which
+//! the files have their usual names. Nothing that a version names is ever replaced, so that readers of older versions find theirs.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::bucket::Counts;
+use super::place::{is_local, resolved};
+use super::publish::{Staging, adopt};
+use super::{Faults, FileStat, Readings, Store, Watch, files};
+use crate::lineage::WRITER;
+use crate::names::{MANIFEST, OPENING, STAGING};
+
+/// What the `format` of such a manifest says. Versions of gristmill before it refuse it by this name.
+pub const FORMAT: &str = "gristmill.pack.versions";
+
+/// The newest version of the format.
+const NEWEST: u32 = 1;
+
+/// What the names of folders of versions begin with. They are hidden: who lists a place finds no file of a version that was never finished.
+const FOLDER: &str = ".gristmill-version-";
+
+/// What a version keeps of its manifest in its own folder.
+pub(super) const OWN: &str = "version.json";
+
+/// Bytes of the longest such manifest: of more than a hundred thousand files.
+pub(super) const MOST: u64 = 16 << 20;
+
+/// How often, and after which pause, a process tries to hold a copy that another process is making an ordinary pack of.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bytes at the beginning of a manifest that has its `format`.
+const BEGINNING: usize = 256;
+
+/// One version of a pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Version {
+    format: String,
+    version: u32,
+    writer: String,
+    /// Which version of the pack it is. The one that `pack` wrote is the first.
+    number: u64,
+    /// The folder of what this version has anew.
+    folder: String,
+    /// Names of files, and where they lie below the pack. Other files of the pack lie in its folder.
+    files: BTreeMap<String, String>,
+}
+
+impl Version {
+    /// The version after `before`, whose job writes files of these names. `writer` is a random number as hexadecimal digits.
+    pub(super) fn after(before: Option<&Version>, writer: &str, names: &[&str]) -> Self {
+        let number = before.map_or(2, |before| before.number + 1);
+        let folder = format!("{FOLDER}{number:05}-{writer:.16}");
+        let mut files = before.map(|before| before.files.clone()).unwrap_or_default();
+        // The file of the version before does not fit, even where this version has none.
+        let all = names.iter().copied().chain([OPENING]);
+        files.extend(all.map(|name| (name.to_owned(), format!("{folder}/{name}"))));
+        Version { format: FORMAT.to_owned(), version: NEWEST, writer: WRITER.to_owned(), number, folder, files }
+    }
+
+    /// The bytes of the manifest.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Reads a manifest. `None` for one of another format.
+    ///
+    /// Errors: `Corrupt`; `UnknownVersion`.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>> {
+        if !is_of_versions(bytes) {
+            return Ok(None);
+        }
+        let corrupt = |why: String| Error::new(Kind::Corrupt, format!("manifest of versions: {why}"));
+        let read: Version = serde_json::from_slice(bytes).map_err(|e| corrupt(e.to_string()))?;
+        if read.version == 0 || read.version > NEWEST {
+            let detail = format!("manifest of versions, version {}; this program knows 1 to {NEWEST}", read.version);
+            return Err(Error::new(Kind::UnknownVersion, detail));
+        }
+        let is_name = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        let lies = |place: &str| place.split_once('/').is_some_and(|(folder, name)| is_folder(folder) && is_name(name));
+        match read.files.iter().find(|(name, place)| !is_name(name) || !lies(place)) {
+            _ if !is_folder(&read.folder) => Err(corrupt(format!("`{}` is no folder", read.folder.escape_debug()))),
+            Some((name, place)) => {
+                Err(corrupt(format!("{} is not where a file can lie: {}", name.escape_debug(), place.escape_debug())))
+            }
+            None => Ok(Some(read)),
+        }
+    }
+
+    /// The folder of what this version has anew.
+    pub(super) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Whether a file, by its name below the pack, is of this version.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match name.split_once('/').filter(|(folder, _)| is_folder(folder)) {
+            Some((folder, own)) => {
+                self.files.values().any(|place| place == name) || folder == self.folder && own == OWN
+            }
+            None => name == MANIFEST || !self.files.contains_key(name),
+        }
+    }
+
+    /// Whether files in a folder of a version are of this one.
+    pub(super) fn uses(&self, folder: &str) -> bool {
+        self.files.values().any(|place| place.split_once('/').is_some_and(|(own, _)| own == folder))
+    }
+
+    /// Where the file of a name lies below the pack.
+    fn place<'a>(&'a self, name: &'a str) -> &'a str {
+        self.files.get(name).map_or(name, String::as_str)
+    }
+}
+
+/// Whether a manifest that begins with these bytes names the files of a version.
+fn is_of_versions(bytes: &[u8]) -> bool {
+    let format = format!("\"{FORMAT}\"");
+    bytes[..bytes.len().min(BEGINNING)].windows(format.len()).any(|window| window == format.as_bytes())
+}
+
+/// Whether this is the name of the folder of a version.
+pub(super) fn is_folder(name: &str) -> bool {
+    let is_hex = |digits: &str| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let parts = name.strip_prefix(FOLDER).and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(number, writer)| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()) && is_hex(writer)
+    })
+}
+
+/// Whether a place is the folder of a version of the pack in the folder above.
+pub fn is_version(place: &Path) -> bool {
+    place.file_name().is_some_and(|name| name.to_str().is_some_and(is_folder))
+}
+
+/// The versions that this process read, by the URLs of their folders. What a folder of a version says never changes.
+static KNOWN: Mutex<BTreeMap<String, Arc<Version>>> = Mutex::new(BTreeMap::new());
+
+fn known() -> MutexGuard<'static, BTreeMap<String, Arc<Version>>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folder to read the pack at `place` from: that of its newest version in a bucket, else `place` [resolved](resolved). All names of
+/// files are joined to it. A copy on this machine of a pack that was appended to in a bucket becomes an ordinary pack.
+///
+/// Errors: as [`resolved`]; `Format` of reading the manifest; `Path` of a copy that cannot be written to.
+pub fn newest(place: &Path) -> crate::Result<Cow<'_, Path>> {
+    let place = resolved(place)?;
+    if is_local(&place) {
+        let mut beginning = Vec::new();
+        let opened = fs::File::open(place.join(MANIFEST));
+        let read = opened.and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut beginning));
+        if read.is_ok() && is_of_versions(&beginning) {
+            settle(&place)?;
+        }
+        return Ok(place);
+    }
+    if is_version(&place) {
+        return Ok(place);
+    }
+    let path = place.join(MANIFEST);
+    let file = match super::open_file(&path) {
+        // Without the right to list, a service does not say that an object is missing.
+        Err(e) if matches!(e.kind(), Kind::Io(ErrorKind::NotFound | ErrorKind::PermissionDenied)) => return Ok(place),
+        file => file?,
+    };
+    let mut beginning = [0; BEGINNING];
+    let read = file.read_at(0, &mut beginning).map_err(|e| e.in_source(path.display().to_string()))?;
+    if !is_of_versions(&beginning[..read]) {
+        return Ok(place);
+    }
+    let bytes = files::read(&path, MOST)?.unwrap_or_default();
+    Ok(folder_of(&place, &bytes)?.map_or(place, Cow::Owned))
+}
+
+/// The folder of the version that the manifest with these bytes names, of the pack in the folder `pack` of a bucket. `None` for an
+/// ordinary manifest.
+///
+/// Errors: `Corrupt` and `UnknownVersion`, with the manifest.
+pub fn folder_of(pack: &Path, manifest: &[u8]) -> crate::Result<Option<PathBuf>> {
+    let read = Version::parse(manifest).map_err(|e| e.in_source(pack.join(MANIFEST).display().to_string()))?;
+    Ok(read.map(|version| {
+        let folder = pack.join(&version.folder);
+        known().insert(folder.display().to_string(), Arc::new(version));
+        folder
+    }))
+}
+
+/// What a name is, if it is the folder of a version or lies in one: the pack, the folder, and the name in it.
+fn parted(name: &str) -> Option<(&str, &str, &str)> {
+    if !name.contains(FOLDER) {
+        return None;
+    }
+    let mut at = 0;
+    for part in name.split('/') {
+        if is_folder(part) {
+            let end = at + part.len();
+            return Some((name[..at].trim_end_matches('/'), part, name[end..].trim_start_matches('/')));
+        }
+        at += part.len() + 1;
+    }
+    None
+}
+
+/// Where a name in a store leads: a file in the folder of a version to where it lies, the folder itself to a store that shows all files of
+/// the version there.
+///
+/// Errors: `Format` of reading what the version says of itself.
+pub(super) fn led(found: (Arc<dyn Store>, String)) -> crate::Result<(Arc<dyn Store>, String)> {
+    let (store, name) = found;
+    let Some((pack, folder, file)) = parted(&name) else { return Ok((store, name)) };
+    let url = format!("{}/{pack}/{folder}", store.root());
+    let seen = known().get(&url).cloned();
+    let version = match seen {
+        Some(version) => version,
+        None => {
+            let own = format!("{pack}/{folder}/{OWN}");
+            let opened = match store.open(&own) {
+                Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => return Ok((store, name)),
+                opened => opened?,
+            };
+            let place = |e: Error| e.in_source(format!("{}/{own}", store.root()));
+            let len = opened.len().map_err(place)?.min(MOST);
+            let mut bytes = vec![0; len as usize];
+            opened.read_at(0, &mut bytes).map_err(place)?;
+            let Some(version) = Version::parse(&bytes).map_err(place)? else { return Ok((store, name)) };
+            let version = Arc::new(version);
+            known().insert(url, Arc::clone(&version));
+            version
+        }
+    };
+    if file.is_empty() {
+        let readings = Readings::default();
+        return Ok((Arc::new(Seen { store, pack: pack.to_owned(), version, readings }), name));
+    }
+    let place = if file == OWN { format!("{pack}/{folder}/{OWN}") } else { format!("{pack}/{}", version.place(file)) };
+    Ok((store, place))
+}
+
+/// Where a file lies: for one in the folder of a version that this process read, its place below the pack.
+pub(super) fn lies(path: &Path) -> Cow<'_, Path> {
+    let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once("://")) else { return path.into() };
+    let Some((pack, folder, file)) = parted(rest) else { return path.into() };
+    match known().get(&format!("{scheme}://{pack}/{folder}")) {
+        Some(version) => PathBuf::from(format!("{scheme}://{pack}/{}", version.place(file))).into(),
+        None => path.into(),
+    }
+}
+
+/// A store in which the folder of a version holds all its files.
+#[derive(Debug)]
+struct Seen {
+    store: Arc<dyn Store>,
+    pack: String,
+    version: Arc<Version>,
+    readings: Readings,
+}
+
+impl Seen {
+    fn folder(&self) -> String {
+        format!("{}/{}", self.pack, self.version.folder)
+    }
+
+    /// Where a name leads.
+    fn there(&self, name: &str) -> String {
+        let own = name.strip_prefix(&self.folder()).and_then(|rest| rest.strip_prefix('/'));
+        own.map_or_else(|| name.to_owned(), |own| format!("{}/{}", self.pack, self.version.place(own)))
+    }
+
+    /// The name of a file that lies there. `None` for a file of another version.
+    fn here(&self, there: &str) -> Option<String> {
+        let below = there.strip_prefix(&self.pack)?.strip_prefix('/')?;
+        let name = match below.split_once('/').filter(|(folder, _)| is_folder(folder)) {
+            Some((_, name)) => Some(name).filter(|name| self.version.place(name) == below)?,
+            None if below.split('/').any(|part| part.starts_with('.')) => return None,
+            None => Some(below).filter(|name| !self.version.files.contains_key(*name))?,
+        };
+        Some(format!("{}/{name}", self.folder()))
+    }
+}
+
+impl Store for Seen {
+    fn root(&self) -> String {
+        self.store.root()
+    }
+
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list_below(&self.folder(), each)
+    }
+
+    fn list_below(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        if folder != self.folder() {
+            return self.store.list_below(folder, each);
+        }
+        self.store.list_hidden(&self.pack, &mut |stat| match self.here(&stat.name) {
+            Some(name) => each(FileStat { name: name.into(), ..stat }),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    fn stat(&self, name: &str) -> Result<FileStat> {
+        let stat = self.store.stat(&self.there(name))?;
+        Ok(FileStat { name: name.into(), ..stat })
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.store.open(&self.there(name))
+    }
+
+    fn open_listed(&self, folder: &str, is: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
+        if folder != self.folder() {
+            return self.store.open_listed(folder, is);
+        }
+        let found = self.store.open_listed(&self.pack, &|there| self.here(there).is_some_and(|name| is(&name)))?;
+        Ok(found.into_iter().filter_map(|(there, file)| Some((self.here(&there)?, file))).collect())
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        Ok(None)
+    }
+
+    fn counts(&self) -> Option<Arc<Counts>> {
+        self.store.counts()
+    }
+}
+
+/// The staging of a folder, once no other process holds it: all ranks of a run may open a copy at once.
+fn held(folder: &Path) -> crate::Result<Staging> {
+    let mut tries = 0;
+    loop {
+        match Staging::open(folder, STAGING, "version") {
+            Err(crate::Error::Path { kind: ErrorKind::ResourceBusy, .. }) if tries < TRIES => {
+                tries += 1;
+                thread::sleep(PAUSE);
+            }
+            opened => return opened.map(|(staging, _)| staging),
+        }
+    }
+}
+
+/// Makes an ordinary pack of the copy of a pack in a folder of this machine: each file takes its usual name, and the folders of versions go.
+///
+/// Errors: `Path`, of kind `ResourceBusy` while a job writes there; `Format` for a manifest that is none, and for a file that is missing.
+fn settle(folder: &Path) -> crate::Result<()> {
+    let mut staging = held(folder)?;
+    let path = folder.join(MANIFEST);
+    let bytes = fs::read(&path).map_err(|e| crate::Error::path(&path, &e))?;
+    // Another process may have done it meanwhile.
+    let Some(version) = Version::parse(&bytes).map_err(|e| e.in_source(path.display().to_string()))? else {
+        return Ok(());
+    };
+    if staging.job() != "version" {
+        let detail = "files of versions lie here, and what a job left that was killed; `gristmill recover` says what can be done";
+        return Err(crate::Error::path(folder, &std::io::Error::new(ErrorKind::InvalidData, detail)));
+    }
+    staging.clear("version")?;
+    let mut gone = BTreeSet::new();
+    for (name, place) in &version.files {
+        let from = folder.join(place);
+        match name == OPENING && !from.exists() {
+            true => _ = gone.insert(name.clone()),
+            false => _ = adopt(&from, &staging.path(name))?,
+        }
+    }
+    for entry in fs::read_dir(folder).map_err(|e| crate::Error::path(folder, &e))?.flatten() {
+        let own = entry.file_name().to_string_lossy().into_owned();
+        let inner = fs::read_dir(entry.path()).ok().filter(|_| is_folder(&own));
+        for file in inner.into_iter().flatten().flatten() {
+            gone.insert(format!("{own}/{}", file.file_name().to_string_lossy()));
+        }
+    }
+    staging.publish(&gone.into_iter().collect::<Vec<_>>())
+}
