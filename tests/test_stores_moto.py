@@ -114,6 +114,22 @@ def test_a_pack_is_written_as_on_a_disk_and_never_over_another(bucket: str, drop
     stores.cache()
 
 
+def test_a_pack_is_added_to_by_the_mark_of_its_manifest(bucket: str, drops: Path, tmp_path: Path) -> None:
+    games = sorted((drops / "games").iterdir())
+    (tmp_path / "few").mkdir()
+    for game in games[:4]:
+        (tmp_path / "few" / game.name).write_bytes(game.read_bytes())
+    place = f"{bucket}/grows"
+    gm.pack(tmp_path / "few", place)
+    old = gm.open(place)
+    assert gm.pack(drops / "games", place, existing="append").known == 4
+    assert (len(gm.open(place)), len(old)) == (len(gm.open(drops / "chess")), len(gm.open(place).where("id < 4")))
+    client = boto3.client("s3", endpoint_url=ADDRESSES[bucket], **KEYS)
+    manifest = client.get_object(Bucket="second-opinion", Key="grows/manifest.json")["Body"].read()
+    assert json.loads(manifest)["format"] == "gristmill.pack.versions"
+    assert stores.clean(place).whole
+
+
 def test_a_claim_of_another_writer_is_kept(bucket: str, drops: Path, tmp_path: Path) -> None:
     stores.cache(tmp_path / "twins")
     with pytest.raises(gm.ConfigError, match=r"process 7 of there.*gristmill clean"):

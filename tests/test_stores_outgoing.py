@@ -69,7 +69,7 @@ def test_packs_in_a_bucket_are_those_of_a_disk(bucket: FaultServer, drops: Path,
 def test_what_is_there_and_what_cannot_be_written_is_refused(bucket: FaultServer, drops: Path) -> None:
     gm.pack(drops / "games", "s3://out/pack")
     before = tree(bucket.folder / "out" / "pack")
-    for existing in ("refuse", "overwrite", "append", "resume"):
+    for existing in ("refuse", "overwrite", "resume"):
         with pytest.raises(gm.ConfigError, match=r"output.*s3://out/pack: .* is there already"):
             gm.pack(drops / "games", "s3://out/pack", existing=existing)
     assert tree(bucket.folder / "out" / "pack") == before
@@ -81,6 +81,39 @@ def test_what_is_there_and_what_cannot_be_written_is_refused(bucket: FaultServer
         gm.pack(drops / "games", f"{bucket.address}/out/pack2")
     assert gm.pack(drops / "games", "s3://out/dry", dry_run=True).dry_run
     assert [path.name for path in (bucket.folder / "out").iterdir()] == ["pack"]
+
+
+def test_a_reader_keeps_the_version_of_a_pack_that_it_opened(bucket: FaultServer, drops: Path, tmp_path: Path) -> None:
+    gm.generate("2048", tmp_path / "few", games=3, seed=2)
+    place, here = "s3://out/rows", tmp_path / "here"
+    for pack in (place, here):
+        gm.pack(tmp_path / "few", pack, shard_rows=500)
+    old, was = gm.open(place), gm.open(here)
+    kept = was.take(range(len(was)))
+    packed = gm.pack(drops / "logs", place, existing="append")
+    gm.pack(drops / "logs", here, existing="append")
+    assert (packed.pack, packed.known, packed.runs) == (place, 3, 5)
+    new, now = gm.open(place), gm.open(here)
+    assert len(new) == len(now) > len(old)
+    np.testing.assert_array_equal(new.take(range(len(new))), now.take(range(len(now))))
+    assert new.lineage == now.lineage
+    assert [step.job for step in new.lineage] == ["pack", "append"]
+    # What the older reader asks for only now is of its version, and rows are shared by both in the cache.
+    assert len(old.where("steps >= 0")) == len(old)
+    np.testing.assert_array_equal(old.take(range(len(old))), kept)
+    hard, terms = gm.g2048.HardMove(), {"batch_size": 512, "seed": 1, "epochs": 1}
+    assert sums(gm.DataLoader(new, encoder=hard, **terms)) == sums(gm.DataLoader(now, encoder=hard, **terms))
+    new.mark("late", "step_index > 3")
+    assert [mark.name for mark in gm.open(place).marks()] == ["late"]
+    assert gm.pack(drops / "logs", place, existing="append").runs == 5
+    merged = gm.merge([place, here], tmp_path / "both")
+    assert merged.rows == 2 * len(new)
+    left = stores.clean(place)
+    assert left.whole
+    assert "metadata.db" in left.files
+    assert len(gm.open(place).where("steps >= 0")) == len(new)
+    with pytest.raises(gm.ConfigError, match="no pack to add to"):
+        gm.pack(drops / "logs", "s3://out/none", existing="append")
 
 
 def test_a_writer_that_was_denied_resumes_or_is_cleaned(bucket: FaultServer, drops: Path) -> None:
@@ -97,7 +130,7 @@ def test_a_writer_that_was_denied_resumes_or_is_cleaned(bucket: FaultServer, dro
         gm.pack(drops / "games", "s3://out/pack", existing="resume")
     gm.pack(drops / "games", "s3://out/pack", existing="resume")
     alike(bucket.folder / "out" / "pack", drops / "chess")
-    assert stores.clean("s3://out/pack") == stores.Left("s3://out/pack", None, False, {})
+    assert stores.clean("s3://out/pack") == stores.Left("s3://out/pack", None, True, {})
     with pytest.raises(gm.ConfigError, match="gristmill recover"):
         stores.clean(str(drops))
 

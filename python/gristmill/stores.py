@@ -127,14 +127,15 @@ def requests() -> dict[str, Requests]:
 
 @dataclass(frozen=True)
 class Left:
-    """What killed jobs left at a place in a bucket, and beside it of shares."""
+    """What killed jobs left at a place in a bucket and beside it of shares, and older versions of a pack there."""
 
     place: str
     #: The claim: `writer`, `host`, `process`, `since` and `renewed` (seconds since 1970); `None` without one.
     claim: dict[str, Any] | None
-    #: Whether the files are a whole pack, which `clean` keeps.
+    #: Whether a whole pack is there, which `clean` keeps.
     whole: bool
-    #: The files: names below the place, and bytes.
+    #: The files that go: names below the place, and bytes. Of a whole pack those that only older versions have, and
+    #: those of versions that no job finished.
     files: dict[str, int]
     #: Files beside the place that belong to no share that is done: names below the folder of shares, and bytes.
     shares: dict[str, int] = field(default_factory=dict)
@@ -145,7 +146,8 @@ class Left:
 def clean(url: str, *, dead: bool = False, dry_run: bool = False) -> Left:
     """Removes what killed jobs left at a place in a bucket, and beside it of shares.
 
-    It keeps a whole pack, and shares that are done.
+    It keeps a whole pack, and shares that are done. Of a pack that games were added to it removes what only older
+    versions have. Readers that opened one of these find its files gone, and end with an error.
 
     Args:
         url: the output of the job, such as `s3://games/june`.

@@ -155,8 +155,14 @@ impl Store for MemoryStore {
     }
 
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list_hidden("", &mut |stat| if visible(&stat.name) { each(stat) } else { ControlFlow::Continue(()) })
+    }
+
+    fn list_hidden(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let files: Vec<FileStat> = self.lock().files.values().map(|(stat, _)| stat.clone()).collect();
-        for stat in files.into_iter().filter(|f| visible(&f.name)) {
+        let is_below =
+            |name: &str| folder.is_empty() || name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        for stat in files.into_iter().filter(|stat| is_below(&stat.name)) {
             if each(stat).is_break() {
                 break;
             }

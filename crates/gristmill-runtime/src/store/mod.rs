@@ -188,7 +188,7 @@ pub trait Store: Send + Sync + Debug {
     /// Errors: as [`Store::open`]; `Io` where not all could be listed.
     fn open_listed(&self, folder: &str, is: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
         let mut names = Vec::new();
-        let faults = self.list_below(folder, &mut |stat| {
+        let faults = self.list_hidden(folder, &mut |stat| {
             names.extend(is(&stat.name).then(|| stat.name.to_string()));
             ControlFlow::Continue(())
         });

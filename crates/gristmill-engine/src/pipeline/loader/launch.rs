@@ -15,7 +15,7 @@ use gristmill_runtime::runtime::events::{Event as Noted, Events, Level};
 use gristmill_runtime::runtime::journal::{self, Journal};
 use gristmill_runtime::runtime::scheduler::{Crew, Lane, Rounds, Scheduler, Tasks};
 use gristmill_runtime::store::place::resolved;
-use gristmill_runtime::store::{self, Spill, World};
+use gristmill_runtime::store::{self, Spill, World, newest};
 use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use gristmill_stages::stage::discover::Search;
 use gristmill_stages::stage::load::{LogSpec, Solids, SourceLog};
@@ -244,7 +244,9 @@ fn rosters(
 ) -> Result<Vec<Arc<Roster>>> {
     let solids = config.max_solid_bytes.map(|most| Solids::new(most.0));
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
-        let place = resolved(&log.directory).map_err(|e| e.in_stage(&log.files))?;
+        // A stream of a pack in a bucket reads the version that is there when it starts.
+        let place = if world.is_some() { resolved(&log.directory) } else { newest(&log.directory) };
+        let place = place.map_err(|e| e.in_stage(&log.files))?;
         // What cannot be read yet is reported, and tried again, where its chunks are.
         let encoders = config.stage.iter().filter_map(|stage| Some(&stage.tensor_generator.as_ref()?.encoder));
         let codec = if world.is_some() { Ok(None) } else { codec_of(&place) };
