@@ -1,5 +1,5 @@
 //! The output that a user names -> a folder that a job can write: that folder, or one of this machine whose files are sent to a bucket
-//! once the job is done. Knows no job; of packs it knows what becomes of one that is there.
+//! once the job is done. Knows no job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::store::outgoing::Outgoing;
-
-use crate::pack::Existing;
 
 /// What to do with the files that an earlier run of the job left on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,19 +43,26 @@ impl Delivery {
         Self::through(Outgoing::to(place, "output")?, place, earlier)
     }
 
-    /// Prepares the way of a pack to `place`, where one may be, by what is to become of it.
+    /// Prepares the way of new games to the pack at `place`.
     ///
-    /// Errors: as [`Delivery::to`]; `Config` in `output` to add to a place in a bucket that has no pack, and to resume at a pack that has
-    /// changed.
-    pub fn of_pack(place: &Path, existing: Existing, dry_run: bool) -> Result<Self> {
-        match existing {
-            Existing::Append if dry_run => Ok(match Outgoing::could_grow(place, "output")? {
+    /// Errors: as [`Delivery::to`], but for the pack; `Config` in `output` for a place in a bucket that has none.
+    pub fn onto(place: &Path, dry_run: bool) -> Result<Self> {
+        if dry_run {
+            return Ok(match Outgoing::could_grow(place, "output")? {
                 Some(pack) => Delivery::Dry(place.to_owned(), Some(pack)),
                 None => Delivery::Here(place.to_owned()),
-            }),
-            Existing::Append => Self::through(Outgoing::onto(place, "output")?, place, Earlier::Removed),
-            Existing::Resume if !dry_run => Self::through(Outgoing::again(place, "output")?, place, Earlier::Resumed),
-            _ => Self::to(place, Earlier::Removed, dry_run),
+            });
+        }
+        Self::through(Outgoing::onto(place, "output")?, place, Earlier::Removed)
+    }
+
+    /// Prepares the way of an earlier run again, whether that made a pack or added to one.
+    ///
+    /// Errors: as [`Delivery::to`]; `Config` in `output` for a pack in a bucket that has changed since.
+    pub fn again(place: &Path, dry_run: bool) -> Result<Self> {
+        match dry_run {
+            true => Self::to(place, Earlier::Resumed, true),
+            false => Self::through(Outgoing::again(place, "output")?, place, Earlier::Resumed),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
         if options.share.is_some() {
             return pack(&options, &mut |_| look());
         }
-        let delivery = Delivery::of_pack(&options.output, options.existing, options.dry_run)?;
+        let delivery = options.existing.delivery(&options.output, options.dry_run)?;
         let (output, grows) = (delivery.folder(), delivery.grows());
         let mut packed = pack(&PackOptions { output, grows, ..options.clone() }, &mut |_| look())?;
         packed.pack = delivery.deliver(&options.stop, &mut |_, _| look())?;

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, 3 done, but games were left out (--skip-bad makes it 0).\n\n\
 Examples:\n  gristmill pack games pack\n  \
 gristmill pack games pack --append\n  \
+gristmill pack games s3://games/pack --append\n  \
 gristmill pack games pack --resume\n  \
 gristmill pack games pack --share 1/400\n  \
 gristmill pack s3://games/june s3://games/pack --share 1/400\n  \
@@ -56,7 +57,7 @@ pub(crate) struct Pack {
     /// Undo an interrupted job: remove its staged files, and keep the pack as it was before the job.
     #[arg(long, conflicts_with_all = ["overwrite", "resume", "append"])]
     pub(crate) abandon: bool,
-    /// Add games that the pack lacks.
+    /// Add games that the pack lacks. In a bucket this makes a new version of the pack; readers keep the version that they opened.
     #[arg(long)]
     pub(crate) append: bool,
     /// What to do with a game that cannot be packed. A file that cannot be read always ends the job.
@@ -101,7 +102,7 @@ pub(crate) struct Recover {
     pub(crate) json: bool,
 }
 
-/// What killed jobs left in a bucket, and beside it of shares -> removed.
+/// What killed jobs left in a bucket, and beside it of shares; files of older versions of a pack there -> removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill clean s3://games/june --dry-run\n  gristmill clean s3://games/june")]
 pub(crate) struct Clean {

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     let delivery = match args.share {
         // The job puts a share beside its output itself, also in a bucket.
         Some(_) => Delivery::Here(output.to_owned()),
-        None => Delivery::of_pack(output, existing, args.dry_run)?,
+        None => existing.delivery(output, args.dry_run)?,
     };
     let mut options = PackOptions::new(input, delivery.folder());
     (options.existing, options.grows) = (existing, delivery.grows());

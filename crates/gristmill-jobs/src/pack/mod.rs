@@ -38,6 +38,7 @@ pub(crate) use self::lineage::known_of;
 pub(crate) use self::part::{JOB, is_there};
 use super::meter::{Meter, peak_rss};
 pub use crate::files::is_unreadable;
+use crate::delivery::{Delivery, Earlier};
 use crate::files::{self, Found};
 use crate::shares::{Share, Shared, place};
 
@@ -70,6 +71,17 @@ pub enum Existing {
 }
 
 impl Existing {
+    /// The way of the pack to `place`.
+    ///
+    /// Errors: as [`Delivery::to`], [`Delivery::onto`] and [`Delivery::again`].
+    pub fn delivery(self, place: &Path, dry_run: bool) -> Result<Delivery> {
+        match self {
+            Existing::Append => Delivery::onto(place, dry_run),
+            Existing::Resume => Delivery::again(place, dry_run),
+            Existing::Refuse | Existing::Overwrite => Delivery::to(place, Earlier::Removed, dry_run),
+        }
+    }
+
     /// What the job is called in its staging.
     fn job(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::error::Result;
 use gristmill_engine::open::{OpenSource, open};
 use gristmill_engine::pack::METADATA;
+use gristmill_engine::store::newest;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
@@ -36,6 +37,7 @@ pub(super) struct Pack {
 impl Pack {
     /// Errors: `Config` for what is no pack of chess games; `Format` with the file.
     fn open(folder: &Path) -> Result<Self> {
+        let folder = &*newest(folder)?;
         let refuse = |text: String| Err(gristmill_engine::Error::config("against", text));
         if !is_pack(folder)? {
             return refuse(format!(

@@ -16,14 +16,17 @@ use gristmill_format::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Counts;
+use super::outgoing::MANIFEST;
 use super::place::{is_local, resolved};
 use super::publish::{Staging, adopt};
 use super::{Faults, FileStat, Readings, Store, Watch, files};
-use crate::lineage::WRITER;
-use crate::names::{MANIFEST, OPENING, STAGING};
 
 /// What the `format` of such a manifest says. Versions of gristmill before it refuse it by this name.
 pub const FORMAT: &str = "gristmill.pack.versions";
+
+/// The file with what opening a pack needs, and the staging of jobs on packs.
+const OPENING: &str = "opening.index";
+const STAGING: &str = "pack";
 
 /// The newest version of the format.
 const NEWEST: u32 = 1;
@@ -49,10 +52,9 @@ const BEGINNING: usize = 256;
 pub(super) struct Version {
     format: String,
     version: u32,
-    writer: String,
     /// Which version of the pack it is. The one that `pack` wrote is the first.
     number: u64,
-    /// The folder of what this version has anew.
+    /// The folder of the files that came with this version.
     folder: String,
     /// Names of files, and where they lie below the pack. Other files of the pack lie in its folder.
     files: BTreeMap<String, String>,
@@ -67,7 +69,7 @@ impl Version {
         // The file of the version before does not fit, even where this version has none.
         let all = names.iter().copied().chain([OPENING]);
         files.extend(all.map(|name| (name.to_owned(), format!("{folder}/{name}"))));
-        Version { format: FORMAT.to_owned(), version: NEWEST, writer: WRITER.to_owned(), number, folder, files }
+        Version { format: FORMAT.to_owned(), version: NEWEST, number, folder, files }
     }
 
     /// The bytes of the manifest.
@@ -101,7 +103,7 @@ impl Version {
         }
     }
 
-    /// The folder of what this version has anew.
+    /// The folder of the files that came with this version.
     pub(super) fn folder(&self) -> &str {
         &self.folder
     }

@@ -244,12 +244,15 @@ fn rosters(
 ) -> Result<Vec<Arc<Roster>>> {
     let solids = config.max_solid_bytes.map(|most| Solids::new(most.0));
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
-        // A stream of a pack in a bucket reads the version that is there when it starts.
-        let place = if world.is_some() { resolved(&log.directory) } else { newest(&log.directory) };
-        let place = place.map_err(|e| e.in_stage(&log.files))?;
+        let place = resolved(&log.directory).map_err(|e| e.in_stage(&log.files))?;
         // What cannot be read yet is reported, and tried again, where its chunks are.
         let encoders = config.stage.iter().filter_map(|stage| Some(&stage.tensor_generator.as_ref()?.encoder));
         let codec = if world.is_some() { Ok(None) } else { codec_of(&place) };
+        // A stream of a pack in a bucket reads the version that is there when it starts.
+        let place = match &codec {
+            Ok(Some(_)) => newest(&place).map_err(|e| e.in_stage(&log.files))?.into_owned().into(),
+            _ => place,
+        };
         let fits = codec.and_then(|codec| codec.map_or(Ok(()), |codec| kinds::fed_by(codec.name(), encoders)));
         if let Err(e) = fits.or_else(|e| if e.kind() == Kind::Unsupported { Err(e) } else { Ok(()) }) {
             let text = format!("{}: {}", log.directory.display(), e.detail());
