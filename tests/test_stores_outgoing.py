@@ -101,8 +101,11 @@ def test_a_reader_keeps_the_version_of_a_pack_that_it_opened(bucket: FaultServer
     # What the older reader asks for only now is of its version, and rows are shared by both in the cache.
     assert len(old.where("steps >= 0")) == len(old)
     np.testing.assert_array_equal(old.take(range(len(old))), kept)
-    hard, terms = gm.g2048.HardMove(), {"batch_size": 512, "seed": 1, "epochs": 1}
-    assert sums(gm.DataLoader(new, encoder=hard, **terms)) == sums(gm.DataLoader(now, encoder=hard, **terms))
+    hard = gm.g2048.HardMove()
+    loaded, expected = (
+        sums(gm.DataLoader(pack, encoder=hard, batch_size=512, seed=1, epochs=1)) for pack in (new, now)
+    )
+    assert loaded == expected
     new.mark("late", "step_index > 3")
     assert [mark.name for mark in gm.open(place).marks()] == ["late"]
     assert gm.pack(drops / "logs", place, existing="append").runs == 5

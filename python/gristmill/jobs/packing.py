@@ -186,8 +186,8 @@ def pack(
         workers: threads; never changes a byte.
         share: of files that many machines pack, the share that is packed now, `"17/400"` or `(17, 400)`, counted from
             1. It is made beside `output`, once however often this is called; `commit` makes the pack of all.
-        existing: what to do about an existing pack: refuse, replace it, resume an interrupted job, or add what is new. A
-            pack in a bucket is not replaced; what is new makes a version of it, and readers keep the one they opened.
+        existing: what to do about an existing pack: refuse, replace it, resume an interrupted job, or add what is new.
+            A pack in a bucket is not replaced; what is new makes a version of it, and readers keep the one they opened.
         on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
         weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
             these numbers finds what each game weighs beside it.

@@ -37,8 +37,8 @@ pub(crate) use self::join::commit;
 pub(crate) use self::lineage::known_of;
 pub(crate) use self::part::{JOB, is_there};
 use super::meter::{Meter, peak_rss};
-pub use crate::files::is_unreadable;
 use crate::delivery::{Delivery, Earlier};
+pub use crate::files::is_unreadable;
 use crate::files::{self, Found};
 use crate::shares::{Share, Shared, place};
 

@@ -353,6 +353,15 @@ fn held(folder: &Path) -> crate::Result<Staging> {
                 tries += 1;
                 thread::sleep(PAUSE);
             }
+            Err(crate::Error::Path { kind, message, .. })
+                if matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+            {
+                let detail = format!(
+                    "{message}: this is a copy of a pack in a bucket, whose files take their usual names when it is first opened; make the \
+                     folder writable for that"
+                );
+                return Err(crate::Error::path(folder, &std::io::Error::new(kind, detail)));
+            }
             opened => return opened.map(|(staging, _)| staging),
         }
     }
@@ -390,4 +399,42 @@ fn settle(folder: &Path) -> crate::Result<()> {
         }
     }
     staging.publish(&gone.into_iter().collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_what_the_one_before_had_and_what_came_with_it() {
+        let first = Version::after(None, "0123456789abcdef0123456789abcdef", &["manifest.json", "steps-00001.npy"]);
+        assert_eq!(first.folder(), ".gristmill-version-00002-0123456789abcdef");
+        let next = Version::after(Some(&first), "fedcba9876543210", &["manifest.json"]);
+        assert_eq!(Version::parse(&next.bytes()).unwrap(), Some(next.clone()));
+        assert_eq!(next.place("steps-00001.npy"), format!("{}/steps-00001.npy", first.folder()));
+        assert_eq!(next.place("steps-00000.npy"), "steps-00000.npy");
+        let has = |name: &str| next.has(name);
+        assert!(has("manifest.json") && has("steps-00000.npy") && has("marks/few.mark"));
+        assert!(has(&format!("{}/{OWN}", next.folder())) && has(next.place("steps-00001.npy")));
+        assert!(!has("steps-00001.npy") && !has(&format!("{}/manifest.json", first.folder())));
+        assert!(next.uses(first.folder()) && !first.uses(next.folder()));
+    }
+
+    #[test]
+    fn manifests_that_lead_elsewhere_or_are_damaged_are_refused() {
+        let version = Version::after(None, "0123456789abcdef", &["manifest.json"]);
+        let text = String::from_utf8(version.bytes()).unwrap();
+        let refused = |text: &str| Version::parse(text.as_bytes()).unwrap_err().kind();
+        let lies = format!("\"{}/manifest.json\"", version.folder());
+        for place in ["\"../manifest.json\"", "\"/etc/passwd\"", "\"manifest.json\"", "\"a/b/c\"", "\"\"", "7"] {
+            assert_eq!(refused(&text.replace(&lies, place)), Kind::Corrupt, "{place}");
+        }
+        assert_eq!(refused(&text.replace("\"manifest.json\":", "\"../a\":")), Kind::Corrupt);
+        assert_eq!(refused(&text.replace(version.folder(), "version")), Kind::Corrupt);
+        assert_eq!(refused(&text.replace("\"version\": 1", "\"version\": 2")), Kind::UnknownVersion);
+        for end in text.len() / 2..text.len() - 2 {
+            assert_eq!(refused(&text[..end]), Kind::Corrupt, "{end}");
+        }
+        assert_eq!(Version::parse(b"{\"format\": \"gristmill.pack.2048\"}").unwrap(), None);
+    }
 }
