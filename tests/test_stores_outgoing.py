@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import pickle
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,28 @@ def test_a_reader_keeps_the_version_of_a_pack_that_it_opened(bucket: FaultServer
     assert len(gm.open(place).where("steps >= 0")) == len(new)
     with pytest.raises(gm.ConfigError, match="no pack to add to"):
         gm.pack(drops / "logs", "s3://out/none", existing="append")
+
+
+def test_streams_and_copies_of_a_pack_that_was_added_to(bucket: FaultServer, drops: Path, tmp_path: Path) -> None:
+    (tmp_path / "few").mkdir()
+    for game in sorted((drops / "games").iterdir())[:3]:
+        shutil.copy(game, tmp_path / "few")
+    place, here, copy = "s3://out/chess", tmp_path / "here", tmp_path / "copy"
+    for pack in (place, here):
+        gm.pack(tmp_path / "few", pack)
+        assert gm.pack(drops / "games", pack, existing="append").known == 3
+    one, two = (
+        sums(gm.DataLoader(gm.presets.lc0(pack, pool=64, batch_size=16, reservoir=32, seed=5, epochs=1, index="off")))
+        for pack in (place, here)
+    )
+    assert one == two
+    assert len(pickle.loads(pickle.dumps(gm.open(place)))) == len(gm.open(here))
+    # All below a folder, and a copy on this machine.
+    assert repr(gm.verify("s3://out")) == repr(gm.verify(here))
+    shutil.copytree(bucket.folder / "out" / "chess", copy)
+    for pack in (copy, here):
+        gm.open(pack).mark("few", "ply < 5")
+    alike(copy, here)
 
 
 def test_a_writer_that_was_denied_resumes_or_is_cleaned(bucket: FaultServer, drops: Path) -> None:
