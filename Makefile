@@ -26,8 +26,9 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS ?=
+WITH_RAY ?=
 
-.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-ray-core test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -40,6 +41,7 @@ help:
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate, datasets, TensorBoard or wandb (a download of up to 3 GB)"
 	@echo "make test-frameworks    the examples in Flax, Equinox, Keras and with Atari (a download of 200 MB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
+	@echo "make test-ray-core      a job on Ray that loses machines and its driver, in .venv/ray (a download of 80 MB); GRISTMILL_SKIP_RAY=1 skips it"
 	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB, datasets or mlcroissant (a download of 250 MB)"
 	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
@@ -67,8 +69,9 @@ demo:
 check test built package test-rust: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 check test built package test-rust: export CLIPPY_ARGS = -Dwarnings
 test: tools format-rust
-	$(MAKE) -j2 built-rust .venv/ready
-	$(MAKE) tables built lint-python
+	$(MAKE) -j2 built-rust .venv/ready $(if $(WITH_RAY),.venv/ray/ready)
+	$(MAKE) tables built
+	$(MAKE) -j2 lint-python $(if $(WITH_RAY),test-ray-core)
 	$(MAKE) -j2 test-rust test-python
 
 # All that tests of both languages run.
@@ -120,6 +123,14 @@ test-ray: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --disable-pip-version-check "ray[train]==2.60.*"
 	$(BIN)/pytest -k "ray"
+
+# Two of these tests, bounded in time, in an environment of its own.
+test-ray-core: package
+	bash scripts/ray_losses.sh
+
+# Not there where Ray cannot be had, which the script says.
+.venv/ray/ready: .venv/ready
+	bash scripts/ray_losses.sh install
 
 # Apart from `test`, because of their size.
 test-arrow: package

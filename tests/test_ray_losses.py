@@ -1,5 +1,6 @@
 """Jobs on a Ray cluster that loses machines and drivers and gets others: what comes out is what one process makes."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -148,6 +149,16 @@ def test_only_missing_shares_are_made_after_a_driver_was_killed(
     assert finished(child) == (stand.done, job.shares - stand.done)
     assert content(made) == whole
     assert left_alone(folder, out)
+
+
+def test_tasks_of_a_pack_use_the_processors_of_one_process(cluster: Any, many: Path, folder: Path) -> None:  # noqa: F811
+    """Ray's own processes beside them use a few seconds, whatever the job is; `docs/design` has both."""
+    whole = gm.pack(many / "games", folder / "whole", workers=1)
+    child = JOBS[0].driver(many, folder, cluster.address)
+    said, complaint = child.communicate()
+    assert child.returncode == 0, complaint
+    assert json.loads(said)["cpu_seconds"] <= 1.2 * whole.cpu_seconds
+    assert content(folder / "out") == content(folder / "whole")
 
 
 @pytest.mark.parametrize("job", JOBS[1:3], ids=lambda job: job.name)
