@@ -122,7 +122,8 @@ test-frameworks: package
 test-ray: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --disable-pip-version-check "ray[train]==2.60.*"
-	$(BIN)/pytest -k "ray"
+	$(BIN)/pytest --durations 8 tests/test_ray_*.py tests/test_field_jobs.py tests/test_resuming.py tests/test_docs_run.py \
+	  -k "ray or (blocks and many-machines)"
 
 # Two of these tests, bounded in time, in an environment of its own.
 test-ray-core: package

@@ -1,4 +1,4 @@
-"""Fixtures: directories of generated games, and the folder of real files where there is one."""
+"""Fixtures: directories of generated games, the folder of real files where there is one, and machines of Ray."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from generated_games import write_games
+from ray_machines import cluster, machines  # noqa: F401  (fixtures)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from buckets import FaultServer, serving
+from ray_machines import machines_of_ray
 from trees import tree
 
 import gristmill as gm
@@ -42,19 +42,15 @@ def many(request: pytest.FixtureRequest) -> Iterator[ByMany]:
         yield by_shares
         return
     pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
     import gristmill.ray
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    with machines_of_ray(1) as cluster:
 
-    def on_ray(job: str, source: Any, output: Path, **options: Any) -> None:
-        made: Callable[..., Any] = getattr(gristmill.ray, job)
-        made(source, output, shares=MACHINES, address=cluster.address, num_cpus=0.5, **options)
+        def on_ray(job: str, source: Any, output: Path, **options: Any) -> None:
+            made: Callable[..., Any] = getattr(gristmill.ray, job)
+            made(source, output, shares=MACHINES, address=cluster.address, num_cpus=0.5, **options)
 
-    yield on_ray
-    cluster.shutdown()
+        yield on_ray
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from buckets import FaultServer, empty_bucket
+from ray_machines import machines_of_ray
 from trees import tree
 
 import gristmill as gm
@@ -17,7 +18,6 @@ def bucket(tmp_path: Path) -> Iterator[FaultServer]:
     """A server with an empty bucket `out`, which processes of the cluster find by their environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         with empty_bucket(tmp_path) as server:
             yield server
 
@@ -31,12 +31,9 @@ def test_ray_makes_shares_in_a_bucket(bucket: FaultServer, tmp_path: Path) -> No
     gm.pack(games, "s3://out/pack", share=(2, 4))
     planned = gristmill.ray.pack(games, "s3://out/pack", dry_run=True)
     assert (planned.shares, planned.there) == (4, 1)
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
+    with machines_of_ray(2) as cluster, ray.init(address=cluster.address, log_to_driver=False):
         done = gristmill.ray.pack(games, "s3://out/pack")
         report = gristmill.ray.verify("s3://out/pack", "s3://out/report.json", shares=2)
-    finally:
-        ray.shutdown()
     assert (done.output, done.shares, done.there, done.made) == ("s3://out/pack", 4, 1, 3)
     assert done.result is not None
     assert done.result.pack == "s3://out/pack"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from test_command import run, told
-from test_ray_pack import cluster  # noqa: F401  (a fixture)
 from test_sharing_games import make
 from trees import tree
 
@@ -33,7 +32,7 @@ def whole(job: str, games: Path, out: Path, **options: Any) -> tuple[gm.Converte
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
 @pytest.mark.parametrize(("job", "options"), JOBS)
 def test_ray_writes_the_folder_of_one_process(
-    cluster: Any,  # noqa: F811
+    cluster: Any,
     tmp_path: Path,
     job: str,
     options: dict[str, Any],

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ray_pack import at_rest, cluster, finished, wait_until  # noqa: F401  (a fixture)
+from ray_machines import lose, machine
+from test_ray_pack import at_rest, finished, wait_until
 from trees import tree
 from viewers import binary
 
@@ -113,17 +114,17 @@ def left_alone(folder: Path, out: Path) -> bool:
 
 
 @every_job
-def test_shares_are_made_again_whose_machine_was_lost(cluster: Any, many: Path, folder: Path, job: Job) -> None:  # noqa: F811
+def test_shares_are_made_again_whose_machine_was_lost(cluster: Any, many: Path, folder: Path, job: Job) -> None:
     """One of two machines goes without grace in the middle, then the other, and a third comes."""
     _, out, made = job.places(many, folder)
     whole = job.whole(many, folder)
-    cluster.add_node(num_cpus=1)
+    machine(cluster)
     child = job.driver(many, folder, cluster.address)
     wait_until(lambda stand: stand.done >= 2, out, child)
     for _ in range(2):
-        cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
+        lose(cluster)
     lost = at_rest(out)
-    cluster.add_node(num_cpus=1)
+    machine(cluster)
     assert 2 <= lost.done < job.shares, "they were lost in the middle"
     assert sum(finished(child)) == job.shares
     assert content(made) == whole
@@ -132,7 +133,7 @@ def test_shares_are_made_again_whose_machine_was_lost(cluster: Any, many: Path, 
 
 @every_job
 def test_only_missing_shares_are_made_after_a_driver_was_killed(
-    cluster: Any,  # noqa: F811
+    cluster: Any,
     many: Path,
     folder: Path,
     job: Job,
@@ -151,7 +152,7 @@ def test_only_missing_shares_are_made_after_a_driver_was_killed(
     assert left_alone(folder, out)
 
 
-def test_tasks_of_a_pack_use_the_processors_of_one_process(cluster: Any, many: Path, folder: Path) -> None:  # noqa: F811
+def test_tasks_of_a_pack_use_the_processors_of_one_process(cluster: Any, many: Path, folder: Path) -> None:
     """Ray's own processes beside them use a few seconds, whatever the job is; `docs/design` has both."""
     whole = gm.pack(many / "games", folder / "whole", workers=1)
     child = JOBS[0].driver(many, folder, cluster.address)
@@ -163,7 +164,7 @@ def test_tasks_of_a_pack_use_the_processors_of_one_process(cluster: Any, many: P
 
 @pytest.mark.parametrize("job", JOBS[1:3], ids=lambda job: job.name)
 def test_a_machine_that_is_added_makes_the_shares_that_wait(
-    cluster: Any,  # noqa: F811
+    cluster: Any,
     many: Path,
     folder: Path,
     job: Job,
@@ -171,13 +172,13 @@ def test_a_machine_that_is_added_makes_the_shares_that_wait(
     """No machine has two processors until a third comes, which makes all shares."""
     _, out, made = job.places(many, folder)
     whole = job.whole(many, folder)
-    cluster.add_node(num_cpus=1)
+    machine(cluster)
     child = job.driver(many, folder, cluster.address, num_cpus=2)
     assert child.stderr is not None
     while "no machine of the cluster has 2 processors now" not in (line := child.stderr.readline()):
         assert line, "it ended"
     assert not os.path.exists(f"{out}.shares")
-    third = cluster.add_node(num_cpus=2)
+    third = machine(cluster, 2)
     assert finished(child) == (0, job.shares)
     assert content(made) == whole
     cluster.remove_node(third)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +30,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gm.generate("chess", folder / "games", games=300, seed=4)
     gm.pack(folder / "games", folder / "whole")
     return folder
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A head that runs no task, and a machine of one processor."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    made.add_node(num_cpus=1)
-    yield made
-    made.shutdown()
 
 
 def driver(games: Path, out: Path, cluster: Any) -> subprocess.Popen[str]:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from bullet_boards import write_boards
 from test_command import run, told
-from test_ray_pack import cluster  # noqa: F401  (a fixture)
 
 import gristmill as gm
 import gristmill.ray
@@ -22,7 +21,7 @@ def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
-def test_ray_makes_the_reports_of_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_ray_makes_the_reports_of_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:
     gm.verify(games, share=(2, 3), output=tmp_path / "checked.json")
     checked = gristmill.ray.verify(games, tmp_path / "checked.json", shares=3, address=cluster.address)
     assert (checked.there, checked.made) == (1, 2)
@@ -36,7 +35,7 @@ def test_ray_makes_the_reports_of_one_process(cluster: Any, games: Path, tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray warns about its own code.
-def test_ray_tells_and_compares_games_as_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_ray_tells_and_compares_games_as_one_process(cluster: Any, games: Path, tmp_path: Path) -> None:
     pack, one, text = tmp_path / "pack", tmp_path / "one.pgn", tmp_path / "ray.pgn"
     told_by_one = gm.convert(games, one, "pgn")
     words = ["ray", "convert", games, text, "--to", "pgn", "--shares", 3, "--address", cluster.address]
@@ -62,7 +61,7 @@ def test_reports_are_planned_without_a_cluster(games: Path, tmp_path: Path, monk
 
 
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
-def test_ray_finds_duplicates_and_marks_as_one_process(cluster: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_ray_finds_duplicates_and_marks_as_one_process(cluster: Any, tmp_path: Path) -> None:
     write_boards(tmp_path / "boards", 1500)
     (tmp_path / "boards/b.bf").write_bytes((tmp_path / "boards/a.bf").read_bytes())
     pack, report = tmp_path / "pack", tmp_path / "report.json"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from generated_games import write_games
 from packs2048 import make_rows, write_pack
+from ray_machines import machines_of_ray
 
 import gristmill as gm
 
@@ -162,6 +163,7 @@ def test_torchrun_comes_back_with_two_four_and_one(crowd: Path, tmp_path: Path, 
     is_as_alone(run, [2, 4, 1], alone)
 
 
+@pytest.mark.timeout(1200)  # Seven processes import PyTorch, one group after the other.
 @pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
 def test_ray_train_comes_back_with_two_four_and_one(
     crowd: Path, tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,7 +174,8 @@ def test_ray_train_comes_back_with_two_four_and_one(
     run = tmp_path / "run"
     run.mkdir()
     monkeypatch.setenv("PYTHONPATH", str(PROGRAM.parent))
-    with ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False):
+    monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "600")  # Each imports PyTorch first.
+    with machines_of_ray(2) as cluster, ray.init(address=cluster.address, log_to_driver=False):
         with pytest.raises(Exception, match="died"):
             of_ray(crowd, run, 20, 2, dies="1:10")
         of_ray(crowd, run, 16, 4)
