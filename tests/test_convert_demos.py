@@ -11,6 +11,7 @@ import demo_files
 import numpy as np
 import pytest
 import webdataset
+from trees import tree
 
 import gristmill as gm
 from gristmill.demos import get_meta_dict
@@ -189,3 +190,23 @@ def test_a_part_that_is_drawn_and_sides_that_are_dealt_hold_whole_trajectories(t
     sides = [held(tmp_path / "parts" / side / "demos.tar.zst") for side in ("train", "test")]
     assert sorted(sides[0] + sides[1]) == sorted(known)
     assert all(sides)
+
+
+def test_shards_of_some_files_are_made_by_shares(tmp_path: Path) -> None:
+    for i in range(5):
+        demo_files.write_magical(tmp_path / f"in/demo-{i}.pkl.gz", [1, 2, 0, 3 + i, 0])
+    natives = {"benchmark": "magical", "task": "MoveToRegion-Demo-v0", "files_per_shard": 2}
+    convert: Any = gm.convert
+    whole = convert(tmp_path / "in", tmp_path / "whole", **natives)
+    assert [Path(path).name for path in whole.output] == [f"demos-{i:06}.tar.zst" for i in range(3)]
+    for number in (1, 2):
+        made = convert(tmp_path / "in", tmp_path / "out", share=(number, 2), **natives)
+        assert made.share.share == f"{number}/2"
+    with pytest.raises(gm.ConfigError, match="task"):
+        convert(tmp_path / "in", tmp_path / "out", share=(1, 2), **{**natives, "task": "MoveToRegion-Demo-v1"})
+    done = gm.commit(tmp_path / "out")
+    assert (done.trajectories, done.frames, done.share) == (5, whole.frames, None)
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+    convert(tmp_path / "in", tmp_path / "one.tar", benchmark="magical", task="MoveToRegion-Demo-v0")
+    one, several = gm.open(tmp_path / "one.tar"), gm.open(tmp_path / "out")
+    np.testing.assert_array_equal(one.column("obs"), several.column("obs"))

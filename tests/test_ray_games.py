@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import demo_files
 import pytest
 from test_command import run, told
 from test_sharing_games import make
@@ -54,6 +55,20 @@ def test_ray_writes_the_folder_of_one_process(
     with pytest.raises(gm.ConfigError, match="its shares were committed"):
         on_ray(games, out, shares=4, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "out", "whole"]
+
+
+@pytest.mark.filterwarnings("ignore")  # Of Ray, of itself.
+def test_ray_converts_demonstrations_to_the_shards_of_one_process(cluster: Any, tmp_path: Path) -> None:
+    for i in range(3):
+        demo_files.write_magical(tmp_path / f"in/demo-{i}.pkl.gz", [1, 2, 3 + i, 0])
+    task: dict[str, Any] = {"benchmark": "magical", "task": "MoveToRegion-Demo-v0"}
+    one = gm.convert(tmp_path / "in", tmp_path / "one", files_per_shard=1, **task)
+    done = gristmill.ray.convert(
+        tmp_path / "in", tmp_path / "out", files_per_shard=1, demonstrations=task, shares=2, address=cluster.address
+    )
+    assert (done.made, tree(tmp_path / "out")) == (2, tree(tmp_path / "one"))
+    assert done.result is not None
+    assert done.result.frames == one.frames
 
 
 def test_ray_jobs_on_games_plan_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,11 +33,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from gristmill.config import Path, PositionSamplingConfig
 from gristmill.frameworks.ray_shares import Cluster, OnRay, by_shares, of_all
-from gristmill.jobs.converting import ConvertedGames
+from gristmill.jobs.converting import ConvertedDemos, ConvertedGames, ToldGames
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed
 from gristmill.options.arguments import named
@@ -165,6 +165,49 @@ def filter(  # noqa: A001  (as `gristmill.filter`)
     return by_shares("filter", (input, output), options, cluster, dry_run, progress)
 
 
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    to: Literal["v6", "v7"] | None = ...,
+    *,
+    shares: int | None = ...,
+    num_cpus: float = ...,
+    address: str | None = ...,
+    version: Literal[6, 7] | None = ...,
+    st_q_theta: float | None = ...,
+    lossy: bool = ...,
+    container: Literal["loose", "tar"] | None = ...,
+    games_per_tar: int = ...,
+    threads: int | None = ...,
+    dry_run: bool = ...,
+    progress: Callable[[int, int], object] | None = ...,
+) -> OnRay[ConvertedGames]: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    to: Literal["pgn", "fen", "bulletformat"],
+    *,
+    shares: int | None = ...,
+    num_cpus: float = ...,
+    address: str | None = ...,
+    dry_run: bool = ...,
+    progress: Callable[[int, int], object] | None = ...,
+) -> OnRay[ToldGames]: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    *,
+    files_per_shard: int,
+    demonstrations: Mapping[str, Any] | None = ...,
+    shares: int | None = ...,
+    num_cpus: float = ...,
+    address: str | None = ...,
+    dry_run: bool = ...,
+    progress: Callable[[int, int], object] | None = ...,
+) -> OnRay[ConvertedDemos]: ...
 @named
 def convert(
     input: Path,  # noqa: A002
@@ -179,15 +222,18 @@ def convert(
     lossy: bool = False,
     container: Literal["loose", "tar"] | None = None,
     games_per_tar: int = 1000,
+    files_per_shard: int | None = None,
+    demonstrations: Mapping[str, Any] | None = None,
     threads: int | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
-) -> OnRay[Any]:
-    """Writes the games of chess that `gristmill.convert` writes; see this module for what all jobs take and raise.
+) -> OnRay[ConvertedGames] | OnRay[ToldGames] | OnRay[ConvertedDemos]:
+    """Converts what `gristmill.convert` converts by shares; see this module for what all jobs take and raise.
 
-    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.convert`. The result is
-    `ConvertedGames`, or `ToldGames` for one file of text or boards. Rows of 2048, demonstrations and binpacks have no
-    shares: a conversion to them needs all inputs together.
+    Games of chess become records, or one file of text or boards (`ToldGames`); demonstrations become shards of each
+    `files_per_shard` files (`ConvertedDemos`), with the other options of `gristmill.convert` for them, such as
+    `benchmark`, in `demonstrations`. All other options but `shares`, `num_cpus`, `address` and `progress` are those of
+    `gristmill.convert`. Rows of 2048 and binpacks have no shares: they need all inputs together.
     """
     options = {
         "to": to,
@@ -196,6 +242,8 @@ def convert(
         "lossy": lossy,
         "container": container,
         "games_per_tar": games_per_tar,
+        "files_per_shard": files_per_shard,
+        **(demonstrations or {}),
     }
     cluster = Cluster(shares, num_cpus, address, threads)
     return by_shares("convert", (input, output), options, cluster, dry_run, progress)
@@ -219,8 +267,8 @@ def split(
 ) -> OnRay[ConvertedGames]:
     """Writes the games of chess that `gristmill.split` writes; see this module for what all jobs take and raise.
 
-    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.split`. Demonstrations have
-    no shares: those of a side are one file.
+    All options but `shares`, `num_cpus`, `address` and `progress` are those of `gristmill.split`. Of demonstrations
+    `gristmill split --files-per-shard N --share N/OF` makes a share.
     """
     options = {"into": dict(into), "by": by, "folds": folds, "fold": fold}
     cluster = Cluster(shares, num_cpus, address, threads)

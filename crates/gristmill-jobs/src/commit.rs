@@ -10,6 +10,7 @@ use gristmill_engine::store::place::is_local;
 use serde::Serialize;
 
 use crate::dedup::{self, Duplicates};
+use crate::demos::{self, Converted, SplitUp};
 use crate::mark::{self, Marked};
 use crate::notation::{self, Told};
 use crate::pack::{self, Packed};
@@ -51,6 +52,10 @@ pub enum Made {
     Tokenizer(Box<Summary>),
     /// Games as one file of text or boards.
     Told(Box<Told>),
+    /// Shards of demonstrations.
+    Shards(Box<Converted>),
+    /// Shards of demonstrations in the folders of a split.
+    Sides(Box<SplitUp>),
 }
 
 /// What an output is, for one that goes to a bucket.
@@ -77,7 +82,7 @@ struct Row {
 }
 
 /// All of them.
-static ROWS: [Row; 13] = [
+static ROWS: [Row; 15] = [
     Row {
         job: verify::JOB,
         output: Output::File,
@@ -117,6 +122,18 @@ static ROWS: [Row; 13] = [
     text(notation::PGN),
     text(notation::FEN),
     text(notation::BOARDS),
+    Row {
+        job: demos::CONVERT,
+        output: Output::Folder,
+        is_there: demos::is_there,
+        commit: |whole, progress| Ok(Made::Shards(Box::new(demos::commit_converted(whole, progress)?))),
+    },
+    Row {
+        job: demos::SPLIT,
+        output: Output::Folder,
+        is_there: demos::is_there,
+        commit: |whole, progress| Ok(Made::Sides(Box::new(demos::commit_split(whole, progress)?))),
+    },
     games("rescore", rewrite::is_there),
     games("filter", rewrite::is_there),
     games("convert", rewrite::is_there),

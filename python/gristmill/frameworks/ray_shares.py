@@ -96,6 +96,14 @@ def _tokenizer(source: str, output: str, *, where: str | None, threads: int, **o
     return made
 
 
+def _convert(source: str, output: str, *, threads: int, **options: Any) -> _WithShare:
+    """Makes a share of a conversion. That of demonstrations has one thread, whatever `threads` says."""
+    if options["files_per_shard"] is None:
+        options["threads"] = threads
+    made: _WithShare = converting.convert(source, output, **options)
+    return made
+
+
 #: The jobs that can be made by shares: the function of each, which takes `share=` and `dry_run=`.
 JOBS: dict[str, Callable[..., _WithShare]] = {
     "pack": packing.pack,
@@ -103,7 +111,7 @@ JOBS: dict[str, Callable[..., _WithShare]] = {
     "stats": _report(looking.stats),
     "rescore": rewriting.rescore,
     "filter": rewriting.filter,
-    "convert": converting.convert,
+    "convert": _convert,
     "split": rewriting.split,
     "dedup": _dedup,
     "mark": _mark,

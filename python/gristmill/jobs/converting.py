@@ -31,7 +31,7 @@ _OF: dict[str, dict[str, Any]] = {
     "demonstrations": {"config": None, "benchmark": None, "task": None, "magical_preproc": None}
     | {"remove_null_actions": False, "frame_stack": None, "compat": False, "n_traj": None, "sample": False}
     | {"shuffle": False, "seed": None, "max_frames": None, "members": None, "level": None, "n_actions": None}
-    | {"action_bounds": None, "obs_bounds": None, "color_space": None},
+    | {"action_bounds": None, "obs_bounds": None, "color_space": None, "files_per_shard": None, "share": None},
 }
 
 
@@ -112,7 +112,7 @@ class ToldGames:
 class ConvertedDemos:
     """What came of demonstrations."""
 
-    #: The files written.
+    #: The files written; of a share those that `commit` will write.
     output: list[str]
     #: The form that was read, such as `demo.magical`, and `shards` or `npz`.
     from_form: str
@@ -131,6 +131,8 @@ class ConvertedDemos:
     seconds: float
     cpu_seconds: float
     peak_rss: int | None
+    #: The share whose numbers these are; none of all files.
+    share: part.Share | None = None
 
 
 @overload
@@ -214,6 +216,8 @@ def convert(
     shuffle: bool = ...,
     seed: int | None = ...,
     max_frames: int | None = ...,
+    files_per_shard: int | None = ...,
+    share: part.OneOf | None = ...,
     members: Literal["pickle", "npy"] | None = ...,
     level: int | None = ...,
     n_actions: int | None = ...,
@@ -253,6 +257,7 @@ def convert(
     shuffle: bool = False,
     seed: int | None = None,
     max_frames: int | None = None,
+    files_per_shard: int | None = None,
     members: Literal["pickle", "npy"] | None = None,
     level: int | None = None,
     n_actions: int | None = None,
@@ -291,9 +296,9 @@ def convert(
         container: a `.gz` for each game, or tars; by default what they are in.
         games_per_tar: games in each new tar, at most.
         threads: of games as records; one per core by default. They change no byte. Text has one thread.
-        share: if many machines convert the games, the share of the files to convert now, `"17/400"` or `(17, 400)`,
-            counted from 1. Binpacks have no shares. The share lies beside `output`. A second call for the same share
-            makes nothing. `commit` makes the output of all shares.
+        share: if many machines convert the files, the share of the files to convert now, `"17/400"` or `(17, 400)`,
+            counted from 1. Binpacks have no shares; demonstrations have them with `files_per_shard`. The share lies
+            beside `output`. A second call for the same share makes nothing. `commit` makes the output of all shares.
         config: a TOML file with the tables `env_cfg` and `env_data`.
         benchmark: what native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
         task: the task, for the metadata of the shard.
@@ -306,6 +311,8 @@ def convert(
         shuffle: put the trajectories into a random order.
         seed: of `sample` and `shuffle`; drawn, and in the result, by default.
         max_frames: begin a new shard with the next trajectory after as many frames.
+        files_per_shard: make a shard of each as many files of demonstrations, in the folder `output`; by default one of
+            all files.
         members: how shards hold their values: pickles, or `.npy` and `.json`.
         level: of compression: of `.tar.zst` 1 to 22, of `.tgz` 1 to 9, of `.npz` 0 to 9.
         n_actions: how many discrete actions there are.
@@ -323,7 +330,8 @@ def convert(
     """
     given = {name: value for name, value in locals().items() if name not in ("input", "output", "to")}
     kind = _gristmill.convertible(os.fspath(input), os.fspath(output))
-    if kind == "games" and any(given[name] != value for name, value in _OF["demonstrations"].items()):
+    of_demos = {name: value for name, value in _OF["demonstrations"].items() if name not in _OF["games"]}
+    if kind == "games" and any(given[name] != value for name, value in of_demos.items()):
         kind = "demonstrations"
     options = {"input": os.fspath(input), "output": os.fspath(output), **_options(kind, os.fspath(input), given)}
     if kind == "games" and to in ("pgn", "fen", "bulletformat", "binpack"):
@@ -453,7 +461,7 @@ def _demos(options: dict[str, Any], overwrite: bool) -> ConvertedDemos:
             raise ConfigError(f"`{name}`: {options[name]!r}; expected a text", field=name)
     for name, least, most in [("frame_stack", 1, 64), ("n_actions", 1, 2**32 - 1), ("level", 0, 22)]:
         check_whole(options, name, least, most)
-    for name, least in [("n_traj", 1), ("max_frames", 1), ("seed", 0)]:
+    for name, least in [("n_traj", 1), ("max_frames", 1), ("files_per_shard", 1), ("seed", 0)]:
         check_whole(options, name, least, 2**64 - 1)
     for name in ("action_bounds", "obs_bounds"):
         _check_bounds(options, name)
@@ -465,6 +473,12 @@ def _demos(options: dict[str, Any], overwrite: bool) -> ConvertedDemos:
         raise ConfigError(f"`color_space`: {options['color_space']!r}; expected 'gray' or 'rgb'", field="color_space")
     if options["config"] is not None:
         options["config"] = os.fspath(options["config"])
-    result = json.loads(_gristmill.convert_demos(json.dumps({**options, "overwrite": overwrite})))
-    result["from_form"] = result.pop("from")
-    return ConvertedDemos(**result)
+    share = None if options["share"] is None else part.words(options["share"])
+    return done_with_demos(_gristmill.convert_demos(json.dumps({**options, "share": share, "overwrite": overwrite})))
+
+
+def done_with_demos(text: str) -> ConvertedDemos:
+    """The result of demonstrations that the engine wrote; `text` is its report in JSON."""
+    result: dict[str, Any] = json.loads(text)
+    share = result.pop("share", None)
+    return ConvertedDemos(from_form=result.pop("from"), **result, share=share and part.Share(**share))

@@ -6,28 +6,39 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
-from gristmill.jobs.converting import ConvertedGames, ToldGames, done_with_games, told_games
+from gristmill.jobs.converting import (
+    ConvertedDemos,
+    ConvertedGames,
+    ToldGames,
+    done_with_demos,
+    done_with_games,
+    told_games,
+)
 from gristmill.jobs.looking import Verification
 from gristmill.jobs.packing import Packed, done
 from gristmill.options.arguments import named
 from gristmill.packs.packed import Duplicates, alike
 
+_Made: TypeAlias = Packed | ConvertedGames | ConvertedDemos | ToldGames | Verification | Duplicates | dict[str, Any]
+
 #: What the shares of each job become, by what the engine says of it.
-_MADE: dict[str, Callable[[str], Packed | ConvertedGames | ToldGames | Verification | Duplicates | dict[str, Any]]] = {
+_MADE: dict[str, Callable[[str], _Made]] = {
     "pack": lambda text: done(json.loads(text)),
     "rescore": done_with_games,
     "filter": done_with_games,
     "convert": done_with_games,
+    "convert --files-per-shard": done_with_demos,
     "convert --to pgn": told_games,
     "convert --to fen": told_games,
     "convert --to bulletformat": told_games,
     "verify": lambda text: Verification(**json.loads(text)),
     "stats": json.loads,
     "split": done_with_games,
+    "split --files-per-shard": json.loads,
     "dedup": lambda text: alike(json.loads(text)),
     "mark": json.loads,
     "tokenizer fit": json.loads,

@@ -48,6 +48,9 @@ pub(crate) struct Demos {
     /// Start a new shard with the first trajectory after N frames.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_frames: Option<u64>,
+    /// Make a shard of each N files, in the folder OUT, instead of one of all files.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) files_per_shard: Option<u64>,
     /// How shards hold their values: as pickles, or as .npy and .json, which readers take that trust no pickle
     /// [default: pickle].
     #[arg(long, value_name = "HOW", value_enum)]
@@ -103,6 +106,7 @@ impl Demos {
             ("--shuffle", self.shuffle),
             ("--seed", self.seed.is_some()),
             ("--max-frames", self.max_frames.is_some()),
+            ("--files-per-shard", self.files_per_shard.is_some()),
             ("--members", self.members.is_some()),
             ("--level", self.level.is_some()),
             ("--n-actions", self.n_actions.is_some()),

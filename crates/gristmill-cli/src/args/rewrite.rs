@@ -21,7 +21,8 @@ pub(crate) struct Rewriting {
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
     /// Write share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which takes some of the files. `gristmill
-    /// commit OUT` writes OUT of all; `gristmill shares OUT` lists them. Chess games only.
+    /// commit OUT` writes OUT of all; `gristmill shares OUT` lists them. Of chess games, and of demonstrations with
+    /// --files-per-shard.
     #[arg(long, value_name = "N/OF", value_parser = one_of)]
     pub(crate) share: Option<Share>,
     /// Read and check everything, print what would be written, and write nothing.
@@ -132,4 +133,7 @@ pub(crate) struct Split {
     /// How new shards of demonstrations hold their values [default: pickle].
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) members: Option<Written>,
+    /// Make shards of each N files of demonstrations, instead of one of all files.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) files_per_shard: Option<u64>,
 }

@@ -4,7 +4,7 @@ use gristmill_jobs::commit::{Committed, Made, commit};
 use gristmill_jobs::pack::Packed;
 use gristmill_jobs::shares::CommitOptions;
 
-use super::{dedup, notation, page, rewrite, stats, tokenizer, verify};
+use super::{dedup, demos, notation, page, rewrite, stats, tokenizer, verify};
 use crate::args::page::Page;
 use crate::args::shares::Commit;
 use crate::failure::{Failure, Result};
@@ -37,6 +37,8 @@ pub(crate) fn run(args: &Commit) -> Result<()> {
         Made::Verification(found) => verify::told(args.json, &found),
         Made::Stats(found) => stats::told(&paths, &found, &page, args.json),
         Made::Duplicates(found) => dedup::told(args.json, &found, false),
+        Made::Shards(converted) => demos::converted(&converted, args.json),
+        Made::Sides(split) => demos::split_up(&split, args.json),
         Made::Told(told) => notation::told(args.json, &told),
         Made::Tokenizer(summary) => tokenizer::told(&summary, &args.out, args.dry_run, args.json),
         Made::Mark(marked) => Ok(report::either(args.json, &marked, |marked| marking::marked(marked))?),

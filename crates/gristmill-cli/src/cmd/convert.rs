@@ -31,30 +31,14 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     match kind {
         Kind::Games => chess(args),
         Kind::Rows => {
-            whole(
-                args,
-                "holds rows of 2048, which are put in order together; convert folders one by one, and merge the packs",
-            )?;
+            if args.rewriting.share.is_some() {
+                let path = args.rewriting.path.display();
+                let why = "which are put in order together; convert folders one by one, and merge the packs";
+                return Err(Failure::Usage(format!("--share: {path} holds rows of 2048, {why}")));
+            }
             g2048(args)
         }
-        Kind::Demonstrations => {
-            let why = "holds demonstrations, and one data set has one order, one set of spaces and one compression for all of them; \
-                       convert some of the files on each machine, each time to a shard of its own in one folder; loaders read \
-                       that folder as one data set";
-            whole(args, why)?;
-            demonstrations(args)
-        }
-    }
-}
-
-/// Refuses `--share` for a conversion that needs all inputs together. `why` ends the message.
-fn whole(args: &Convert, why: &str) -> Result<()> {
-    match args.rewriting.share {
-        None => Ok(()),
-        Some(_) => {
-            let path = args.rewriting.path.display();
-            Err(Failure::Usage(format!("--share: {path} {why}")))
-        }
+        Kind::Demonstrations => demonstrations(args),
     }
 }
 

@@ -6,10 +6,13 @@ use gristmill_engine::Error;
 use gristmill_format::demo::native::Semantics;
 use gristmill_jobs::delivery::{Delivery, Earlier};
 use gristmill_jobs::demos::{
-    self as job, Choice, ConvertOptions, Phase, SpaceOptions, SplitOptions, TaskOptions, is_demonstrations,
+    self as job, Choice, ConvertOptions, Converted, Phase, SpaceOptions, SplitOptions, SplitUp, TaskOptions,
+    is_demonstrations,
 };
+use gristmill_jobs::shares::Share;
 
 use super::delivery::deliver;
+use super::shares::AGAIN_OF_SHARE;
 use crate::args::convert::Convert;
 use crate::args::demos::Demos;
 use crate::args::pictures::Colors;
@@ -43,6 +46,8 @@ pub(super) fn convert(args: &Convert) -> Result<()> {
         seed: words.seed,
         level: words.level,
         max_frames: words.max_frames,
+        files_per_shard: words.files_per_shard,
+        share: rewriting.share,
         members: words.members.map(Into::into),
         overwrite: args.g2048.overwrite,
         dry_run: rewriting.dry_run,
@@ -51,11 +56,18 @@ pub(super) fn convert(args: &Convert) -> Result<()> {
     let mut bar = Bar::new(!rewriting.json);
     let converted = job::convert(&options, &mut |phase| bar.at(phase));
     bar.end();
-    let converted = converted.map_err(stopped)?;
-    if rewriting.json {
-        return Ok(report::json(&converted)?);
-    }
-    Ok(report::text_out(&demonstrations::converted(&converted))?)
+    let converted = converted.map_err(|e| stopped(e, options.share))?;
+    self::converted(&converted, rewriting.json)
+}
+
+/// Says what came of a conversion, of its share or of its commit.
+pub(super) fn converted(converted: &Converted, json: bool) -> Result<()> {
+    Ok(report::either(json, converted, demonstrations::converted)?)
+}
+
+/// Says what came of a split, of its share or of its commit.
+pub(super) fn split_up(split: &SplitUp, json: bool) -> Result<()> {
+    Ok(report::either(json, split, demonstrations::split)?)
 }
 
 fn task(words: &Demos) -> TaskOptions {
@@ -70,30 +82,37 @@ fn task(words: &Demos) -> TaskOptions {
 }
 
 pub(super) fn split(args: &Split) -> Result<()> {
-    let delivery = Delivery::to(&args.rewriting.out, Earlier::Removed, args.rewriting.dry_run)?;
+    let delivery = match args.rewriting.share {
+        // The job puts a share beside its output itself, also in a bucket.
+        Some(_) => Delivery::Here(args.rewriting.out.clone()),
+        None => Delivery::to(&args.rewriting.out, Earlier::Removed, args.rewriting.dry_run)?,
+    };
     let options = SplitOptions {
         input: args.rewriting.path.clone(),
         output: delivery.folder(),
         sides: args.into.clone(),
         fold: super::split::fold(args),
         members: args.members.map(Into::into).unwrap_or_default(),
+        files_per_shard: args.files_per_shard,
+        share: args.rewriting.share,
         dry_run: args.rewriting.dry_run,
         stop: stopping::flag()?,
     };
     let mut bar = Bar::new(!args.rewriting.json);
     let split = job::split(&options, &mut |phase| bar.at(phase));
     bar.end();
-    let mut split = split.map_err(stopped)?;
+    let mut split = split.map_err(|e| stopped(e, options.share))?;
+    if split.share.is_some() {
+        return split_up(&split, args.rewriting.json);
+    }
     let place = deliver(delivery, &options.stop, args.rewriting.json, "the same command begins again")?;
     split.out = options.sides.iter().map(|(name, _)| Path::new(&place).join(name)).collect();
-    if args.rewriting.json {
-        return Ok(report::json(&split)?);
-    }
-    Ok(report::text_out(&demonstrations::split(&split))?)
+    split_up(&split, args.rewriting.json)
 }
 
-fn stopped(e: Error) -> Failure {
+fn stopped(e: Error, share: Option<Share>) -> Failure {
     match e {
+        Error::Stopped if share.is_some() => Failure::stopped(AGAIN_OF_SHARE),
         Error::Stopped => Failure::stopped("the output is as it was"),
         e => e.into(),
     }

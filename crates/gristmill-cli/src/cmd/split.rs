@@ -15,16 +15,11 @@ pub(crate) fn run(args: &Split) -> Result<()> {
             let text = "--by content: demonstrations have no symmetries; leave it out".to_owned();
             return Err(Failure::Usage(text));
         }
-        if args.rewriting.share.is_some() {
-            let text = "--share: a side of demonstrations is one shard, compressed as a whole; split some of the files on each machine, \
-                        each time to another OUT, and put the shards of a side into one folder; loaders read it as one data set";
-            return Err(Failure::Usage(text.to_owned()));
-        }
         return demos::split(args);
     }
-    if args.members.is_some() {
+    if args.members.is_some() || args.files_per_shard.is_some() {
         return Err(Failure::Usage(
-            "--members is for demonstrations; games stay as they are, byte for byte".to_owned(),
+            "--members and --files-per-shard are for demonstrations; games stay as they are, byte for byte".to_owned(),
         ));
     }
     let by = match args.by {

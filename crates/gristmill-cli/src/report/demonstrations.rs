@@ -4,8 +4,14 @@ use std::fmt::Write;
 
 use gristmill_jobs::demos::{Converted, SplitUp};
 
+use super::shares;
+
 /// The text of a conversion.
 pub(crate) fn converted(done: &Converted) -> String {
+    if let Some(share) = &done.share {
+        let holds = format!("{} trajectories of {} frames", done.trajectories, done.frames);
+        return shares::made(share, done.dry_run, &holds, "beside OUT");
+    }
     let mut out = String::new();
     done.remarks.iter().for_each(|remark| _ = writeln!(out, "note: {remark}"));
     let files: Vec<String> = done.output.iter().map(|path| path.display().to_string()).collect();
@@ -36,7 +42,11 @@ pub(crate) fn converted(done: &Converted) -> String {
 
 /// The text of a split.
 pub(crate) fn split(done: &SplitUp) -> String {
-    let mut out = format!("{} trajectories of {} frames\n", done.trajectories, done.frames);
+    let holds = format!("{} trajectories of {} frames", done.trajectories, done.frames);
+    if let Some(share) = &done.share {
+        return shares::made(share, done.dry_run, &holds, "beside OUT");
+    }
+    let mut out = holds + "\n";
     for (side, folder) in done.sides.iter().zip(&done.out) {
         let folder = folder.display();
         let _ = writeln!(out, "  {folder}: {} trajectories of {} frames", side.trajectories, side.frames);

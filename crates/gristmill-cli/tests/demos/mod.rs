@@ -9,6 +9,7 @@ mod killing;
 mod packing;
 mod pictures;
 mod refusing;
+mod sharing;
 mod splitting;
 mod unpacking;
 mod verifying;

@@ -67,7 +67,7 @@ fn bad_input_says_why_and_writes_nothing() {
         assert!(ran.code == 2 && ran.err.contains(says), "{into}: {ran:?}");
     }
     let share = run(&["split", text(&good), text(&path("parts")), "--into", "a:1,b:1", "--share", "1/2"]);
-    assert!(share.code == 2 && share.err.contains("--share: a side of demonstrations is one shard"), "{share:?}");
+    assert!(share.code == 2 && share.err.contains("a side of demonstrations is one shard"), "{share:?}");
     for more in [&["--max-frames", "3"][..], &["--n-actions", "6"], &["--task", "x"]] {
         let ran = run(&[&["convert", text(&good), text(&path("x.npz"))], more].concat());
         assert!(ran.code == 2 && ran.err.contains("an .npz"), "{more:?}: {ran:?}");

@@ -160,12 +160,16 @@ impl Committing<'_> {
         let options = CommitOptions { output: output.clone(), ..self.options.clone() };
         let whole = Whole { options, folder: here, plan: self.theirs.plan.clone() };
         let mut made = (self.row.commit)(&whole, progress)?;
-        if let Made::Games(games) = &mut made {
-            for folder in &mut games.folders {
-                let side = folder.strip_prefix(&output).map(Path::to_owned).unwrap_or_default();
-                let there = self.theirs.output();
-                *folder = if side.as_os_str().is_empty() { there.to_owned() } else { there.join(side) };
-            }
+        let paths = match &mut made {
+            Made::Games(games) => games.folders.as_mut_slice(),
+            Made::Shards(shards) => shards.output.as_mut_slice(),
+            Made::Sides(sides) => sides.out.as_mut_slice(),
+            _ => &mut [],
+        };
+        for path in paths {
+            let side = path.strip_prefix(&output).map(Path::to_owned).unwrap_or_default();
+            let there = self.theirs.output();
+            *path = if side.as_os_str().is_empty() { there.to_owned() } else { there.join(side) };
         }
         Ok(made)
     }

@@ -11,10 +11,15 @@
 //! | `spaces` | says what observations and actions can be |
 //! | `shards`, `dict` | write |
 //! | `split` | deals trajectories to folders |
+//! | `groups`, `grouped` | make a shard of each some files, for a conversion and a split |
+//! | `part` | makes shares of these |
 
 mod dict;
 mod gather;
+mod grouped;
+mod groups;
 mod order;
+mod part;
 mod shards;
 mod source;
 mod spaces;
@@ -39,9 +44,11 @@ use serde::Serialize;
 
 use self::gather::{Gathered, Reading, Steps};
 use self::task::Task;
-use super::meter::{Meter, peak_rss};
+use super::meter::{Meter, Moment, peak_rss};
+use crate::shares::{Share, Shared};
 
 pub use order::Choice;
+pub(crate) use part::{CONVERT, SPLIT, commit_converted, commit_split, is_there};
 pub use source::is_demonstrations;
 pub use spaces::SpaceOptions;
 pub use split::{SplitOptions, SplitUp, split};
@@ -69,6 +76,10 @@ pub struct ConvertOptions {
     pub level: Option<u32>,
     /// Frames after which the next trajectory begins a new shard.
     pub max_frames: Option<u64>,
+    /// Make a shard of each this many files, in the folder `output`.
+    pub files_per_shard: Option<u64>,
+    /// The share of these shards to make, beside the output until a commit. `None` makes all.
+    pub share: Option<Share>,
     /// How shards hold their values; pickles by default.
     pub members: Option<Members>,
     /// Whether what is there is replaced.
@@ -94,10 +105,10 @@ pub type Progress<'a> = dyn FnMut(Phase) + 'a;
 /// What came of a conversion.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Converted {
-    /// The files written.
+    /// The files written; of a share those that the commit will write.
     pub output: Vec<PathBuf>,
     /// Form that was read, such as `demo.magical`.
-    pub from: &'static str,
+    pub from: String,
     /// `shards` or `npz`.
     pub to: &'static str,
     /// Trajectories that were read.
@@ -122,6 +133,9 @@ pub struct Converted {
     pub cpu_seconds: f64,
     /// Peak memory of the process, in bytes.
     pub peak_rss: Option<u64>,
+    /// The share whose numbers these are. `None` if they are those of all files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Shared>,
 }
 
 /// The default level of Zstandard: small files in bearable time.
@@ -153,6 +167,14 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
     let files = if pack { Vec::new() } else { find(options, &task)? };
     let shards = files.first().is_some_and(|first| shard_ending(&first.to_string_lossy()).is_some());
     check_options(options, shards || pack, npz)?;
+    grouped::check_share(options.share, options.files_per_shard, "a data set of demonstrations")?;
+    if let Some(size) = options.files_per_shard {
+        if pack {
+            return Err(Error::config("files_per_shard", "a pack is one data set, without files that become shards"));
+        }
+        let converted = grouped::convert(options, &task, (files, shards), size, progress)?;
+        return Ok(converted.in_time(&meter, started));
+    }
     let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let mut found = match pack {
         true => Gathered::of_pack(&options.input)?,
@@ -167,7 +189,7 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
     }
     let frames: u64 = chosen.iter().map(|i| found.parts[*i].frames as u64).sum();
     let mut converted = Converted {
-        from: found.form,
+        from: found.form.to_owned(),
         to: if npz { "npz" } else { "shards" },
         read: found.parts.len() as u64,
         trajectories: chosen.len() as u64,
@@ -211,10 +233,16 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
             converted.output = shards::end(vec![file], all)?;
         }
     }
-    let ended = meter.now();
-    (converted.seconds, converted.cpu_seconds) = (ended.wall - started.wall, ended.cpu - started.cpu);
-    converted.peak_rss = peak_rss();
-    Ok(converted)
+    Ok(converted.in_time(&meter, started))
+}
+
+impl Converted {
+    /// The same, with what it took.
+    fn in_time(self, meter: &Meter, started: Moment) -> Self {
+        let ended = meter.now();
+        let (seconds, cpu_seconds) = (ended.wall - started.wall, ended.cpu - started.cpu);
+        Converted { seconds, cpu_seconds, peak_rss: peak_rss(), ..self }
+    }
 }
 
 fn check_level(level: Option<u32>, name: &str) -> Result<()> {

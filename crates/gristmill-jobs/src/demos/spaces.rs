@@ -105,6 +105,13 @@ pub(super) fn spaces(
     Ok((observation, action, remarks))
 }
 
+/// Whether the space of actions would be that of the actions which come, since nothing else says how many there are.
+pub(super) fn is_of_data(layout: &Layout, benchmark: &str, options: &SpaceOptions) -> bool {
+    let is_discrete = |field: &Field| field.shape.is_empty() && scalar(field).is_ok_and(is_whole);
+    let said = options.action_bounds.is_some() || options.n_actions.or(known_actions(benchmark)).is_some();
+    !said && layout.field("acts").is_some_and(is_discrete)
+}
+
 fn scalar(field: &Field) -> Result<Scalar> {
     match field.dtype {
         DType::Scalar(scalar, _) => Ok(scalar),

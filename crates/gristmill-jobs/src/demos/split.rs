@@ -1,23 +1,25 @@
 //! Shards, or a pack of them -> shards in one folder for each side. A whole trajectory goes where the published hash of its file
 //! and its number there says, loose or packed; the order is kept. The folders appear together or not at all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::demos::{ShardFiles, ShardOptions, shard_ending};
+use gristmill_engine::demos::{ShardOptions, shard_ending};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::stage::split::{Fold, Side};
 use gristmill_engine::store::publish::{Found, Staging};
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::gather::{Gathered, Reading, Steps};
+use super::gather::{Gathered, Part, Reading};
+use super::groups::{self, folders};
 use super::task::{Task, TaskOptions};
-use super::{LEVEL, Phase, Progress, shards, source};
+use super::{LEVEL, Phase, Progress, grouped, shards, source};
 use crate::rewrite::check_sides;
+use crate::shares::{Share, Shared};
 
 /// What to split, and where to.
 #[derive(Debug, Clone)]
@@ -32,6 +34,10 @@ pub struct SplitOptions {
     pub fold: Option<Fold>,
     /// How the shards of the sides hold their values.
     pub members: Members,
+    /// Make shards of each this many files, on each side.
+    pub files_per_shard: Option<u64>,
+    /// The share of these shards to make, beside the output until a commit. `None` makes all.
+    pub share: Option<Share>,
     /// Read everything, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -55,10 +61,13 @@ pub struct SplitUp {
     pub files_out: u64,
     /// Whether nothing was written.
     pub dry_run: bool,
+    /// The share whose numbers these are. `None` if they are those of all files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Shared>,
 }
 
 /// What a side got.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SideCount {
     /// Its name.
     pub name: String,
@@ -88,6 +97,13 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
         let detail = "these are native files; `convert` makes shards of them, which can be split";
         return Err(Error::config("path", detail));
     }
+    grouped::check_share(options.share, options.files_per_shard, "a side of demonstrations")?;
+    if let Some(size) = options.files_per_shard {
+        if pack {
+            return Err(Error::config("files_per_shard", "a pack is one data set, without files that become shards"));
+        }
+        return grouped::split(options, &sides, files, size, progress);
+    }
     for (name, _) in &options.sides {
         let side = options.output.join(name);
         if side.exists() {
@@ -96,27 +112,13 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
             return Err(Error::path(side, &e));
         }
     }
-    let near = options.output.ancestors().find(|folder| folder.is_dir());
-    let reading = Reading {
-        files: &files,
-        options: &Task::new(&TaskOptions::default())?.reading(Semantics::Strict)?,
-        forms: None,
-        enough: None,
-        scratch: near.filter(|_| !options.dry_run),
-        stop: &options.stop,
-    };
+    let near = options.output.ancestors().find(|folder| folder.is_dir()).filter(|_| !options.dry_run);
     let mut found = match pack {
         true => Gathered::of_pack(&options.input)?,
-        false => Gathered::read(&reading, &mut |done| progress(Phase::Reading(done, files.len() as u64)))?,
+        false => options.read(&files, near, &mut |done| progress(Phase::Reading(done, files.len() as u64)))?,
     };
     shards::check_fields(&found)?;
-    let Some(meta) = found.meta.as_ref().map(|meta| meta.pickle.clone()) else {
-        let detail =
-            "the data has no metadata of shards; `convert` writes it, with options that name benchmark and task";
-        return Err(Error::config("path", detail));
-    };
-    let side_of = |part: &super::gather::Part| sides.iter().position(|side| side.holds(&part.key, part.index));
-    let dealt: Vec<usize> = found.parts.iter().filter_map(side_of).collect();
+    let (meta, dealt) = (SplitOptions::meta(&found)?, SplitOptions::dealt(&sides, &found));
     let mut up = SplitUp {
         out: options.sides.iter().map(|(name, _)| options.output.join(name)).collect(),
         sides: options.sides.iter().map(|(name, _)| SideCount { name: name.clone(), ..SideCount::default() }).collect(),
@@ -137,6 +139,35 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
     Ok(up)
 }
 
+impl SplitOptions {
+    /// The trajectories in some shards. Lays those of several on the disk of `scratch`.
+    ///
+    /// Errors: as [`Gathered::read`].
+    pub(super) fn read(
+        &self,
+        files: &[PathBuf],
+        scratch: Option<&Path>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Gathered> {
+        let options = &Task::new(&TaskOptions::default())?.reading(Semantics::Strict)?;
+        Gathered::read(&Reading { files, options, forms: None, enough: None, scratch, stop: &self.stop }, progress)
+    }
+
+    /// The metadata of the new shards.
+    ///
+    /// Errors: `Config` where there is none.
+    pub(super) fn meta(found: &Gathered) -> Result<Vec<u8>> {
+        let none = "the data has no metadata of shards; `convert` writes it, with options that name benchmark and task";
+        found.meta.as_ref().map(|meta| meta.pickle.clone()).ok_or_else(|| Error::config("path", none))
+    }
+
+    /// The side of each trajectory.
+    pub(super) fn dealt(sides: &[Side], found: &Gathered) -> Vec<usize> {
+        let side_of = |part: &Part| sides.iter().position(|side| side.holds(&part.key, part.index));
+        found.parts.iter().filter_map(side_of).collect()
+    }
+}
+
 fn write(
     options: &SplitOptions,
     found: &mut Gathered,
@@ -149,44 +180,14 @@ fn write(
     if left == Found::Unfinished {
         staging.clear("split")?;
     }
-    let files = sides(options, found, dealt, meta, frames, &staging, progress)?;
-    staging.publish(&[])?;
-    Ok(files)
-}
-
-/// Writes the shards of all sides in the staging.
-fn sides(
-    options: &SplitOptions,
-    found: &mut Gathered,
-    dealt: &[usize],
-    meta: &[u8],
-    frames: u64,
-    staging: &Staging,
-    progress: &mut Progress<'_>,
-) -> Result<u64> {
-    let mut files = Vec::new();
-    let mut of_side: Vec<Option<usize>> = vec![None; options.sides.len()];
-    for (i, (name, _)) in options.sides.iter().enumerate() {
-        let folder = staging.path(name);
-        std::fs::create_dir_all(&folder).map_err(|e| Error::path(&folder, &e))?;
-        if dealt.contains(&i) {
-            let to = ShardOptions {
-                level: LEVEL.cast_signed(),
-                max_frames: None,
-                members: options.members,
-                overwrite: false,
-            };
-            of_side[i] = Some(files.len());
-            files.push(ShardFiles::create(&folder.join(SHARD), meta.to_vec(), to)?);
-        }
-    }
-    let (mut steps, mut done) = (Steps::default(), 0);
-    let written = dealt.iter().enumerate().try_for_each(|(i, side)| {
-        if let Some(at) = of_side[*side] {
-            done += shards::write(found, i, &mut steps, &mut files[at])?;
-        }
+    let names: Vec<String> = options.sides.iter().map(|(name, _)| name.clone()).collect();
+    folders(&staging.path(""), &names)?;
+    let paths: Vec<PathBuf> = names.iter().map(|name| staging.path(name).join(SHARD)).collect();
+    let how = ShardOptions { level: LEVEL.cast_signed(), max_frames: None, members: options.members, overwrite: false };
+    let files = groups::write(found, dealt, &paths, meta, &how, &mut |done| {
         progress(Phase::Writing(done, frames));
         if options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
-    });
-    Ok(shards::end(files, written)?.len() as u64)
+    })?;
+    staging.publish(&[])?;
+    Ok(files.len() as u64)
 }

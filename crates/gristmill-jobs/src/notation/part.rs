@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -14,12 +14,12 @@ use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{MESSAGES, NotationOptions, PIECE, Telling, Told, Words, none, of_rows};
+use super::{MESSAGES, NotationOptions, Telling, Told, Words, none, of_rows};
 use crate::files::Found;
 use crate::inputs::Inputs;
 use crate::meter::Meter;
 use crate::reports;
-use crate::shares::{Attempt, Job, Joining, Outcome, Portion, Said, Share, Shared, Unit, Whole, make};
+use crate::shares::{Attempt, Job, Joining, Outcome, Portion, Said, Share, Shared, Unit, Whole, is_same, make};
 
 /// Names of the job in plans, one for each form.
 pub(crate) const PGN: &str = "convert --to pgn";
@@ -244,20 +244,6 @@ fn publish(whole: &Whole, staged: Staged) -> Result<()> {
         return Err(reports::there(out, "overwrite replaces it"));
     }
     staged.publish().map(drop)
-}
-
-/// Whether both readers give the same bytes, up to their ends.
-fn is_same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    loop {
-        ours.clear();
-        theirs.clear();
-        one.by_ref().take(PIECE as u64).read_to_end(&mut ours)?;
-        other.by_ref().take(PIECE as u64).read_to_end(&mut theirs)?;
-        if ours != theirs || ours.is_empty() {
-            return Ok(ours == theirs);
-        }
-    }
 }
 
 /// Appends the file of a share at `path` to `staged`. The record of the share says that the file has `bytes` bytes.

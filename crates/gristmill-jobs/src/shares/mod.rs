@@ -18,4 +18,5 @@ pub use folder::{Folder, place};
 pub(crate) use job::is_below;
 pub use job::{Job, Outcome, Said, Shared, make};
 pub use look::{Shares, State, Status, shares};
+pub(crate) use whole::is_same;
 pub use whole::{CommitOptions, Joining, Whole};

@@ -1,6 +1,7 @@
 //! An output -> all of its shares, for the job that joins them. Refuses shares that are missing, of another version or damaged, and
 //! says which. Joins nothing itself.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,9 @@ use serde::Deserialize;
 use super::folder::{Folder, place};
 use super::job::Said;
 use super::look::{State, shares};
+
+/// Bytes that are compared at a time.
+const PIECE: usize = 1 << 20;
 
 /// At most this many shares are named in an error.
 const NAMED: usize = 20;
@@ -149,5 +153,19 @@ impl Whole {
         let text = format!("{} of {} shares are done; {}", all.done, all.plan.shares, said.join("; "));
         let advice = format!("`gristmill shares {shown}` lists them, `gristmill {job}` with --share N/OF makes one");
         Error::config("output", format!("{shown}: {text}; {advice}"))
+    }
+}
+
+/// Whether both readers give the same bytes, up to their ends.
+pub(crate) fn is_same(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    loop {
+        ours.clear();
+        theirs.clear();
+        one.by_ref().take(PIECE as u64).read_to_end(&mut ours)?;
+        other.by_ref().take(PIECE as u64).read_to_end(&mut theirs)?;
+        if ours != theirs || ours.is_empty() {
+            return Ok(ours == theirs);
+        }
     }
 }
