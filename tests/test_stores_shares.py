@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import demo_files
 import pytest
 from buckets import FaultServer, empty_bucket
 from trees import tree
@@ -63,7 +64,7 @@ def test_shares_in_a_bucket_are_those_of_a_disk(bucket: FaultServer, drops: Path
     assert [path.name for path in tmp_path.glob("twins/outgoing/*")] == []
 
 
-def test_splits_duplicates_and_tokenizers_are_committed_to_a_bucket(bucket: FaultServer, drops: Path) -> None:
+def test_splits_shards_duplicates_and_tokenizers_are_committed_to_a_bucket(bucket: FaultServer, drops: Path) -> None:
     sides = {"train": 2, "test": 1}
     gm.split(drops / "games", "s3://out/alone", sides)
     for number in (1, 2):
@@ -74,6 +75,15 @@ def test_splits_duplicates_and_tokenizers_are_committed_to_a_bucket(bucket: Faul
     assert done.changed + done.kept == 9
     assert tree(bucket.folder / "out" / "sides") == tree(bucket.folder / "out" / "alone")
     assert gm.commit("s3://out/same.json") == gm.open(drops / "chess").duplicates()
+    demos: dict[str, Any] = {"benchmark": "magical", "task": "MoveToRegion-Demo-v0", "files_per_shard": 2}
+    for i in range(3):
+        demo_files.write_magical(drops / f"demos/demo-{i}.pkl.gz", [1, 2, 3 + i, 0])
+    gm.convert(drops / "demos", drops / "shards", **demos)
+    for number in (1, 2):
+        gm.convert(drops / "demos", "s3://out/shards", share=(number, 2), **demos)
+    names = [f"s3://out/shards/demos-00000{i}.tar.zst" for i in range(2)]
+    assert gm.commit("s3://out/shards").output == names
+    assert tree(bucket.folder / "out" / "shards") == tree(drops / "shards")
     bins = gm.g2048.fit_tokenizer(gm.open(drops / "rows"), drops / "bins.json", num_bins=8)
     assert gm.commit("s3://out/bins.json") == bins
     assert (bucket.folder / "out" / "bins.json").read_bytes() == (drops / "bins.json").read_bytes()
