@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Job, copy, generate, places, run, strings, text, traced, tracer, tree, words};
+use crate::demos::files::{shard, steps};
 
 /// A job that commits the shares of some games; `over` another pack, or into an empty folder.
 fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Job {
@@ -26,12 +27,12 @@ fn job(root: &Path, name: &'static str, games: &Path, over: Option<&Path>) -> Jo
     Job { name, resume: words.clone(), words, before, after, target, inputs }
 }
 
-/// A job that commits the shares of games that a command wrote again, into an empty folder.
-fn games_again(root: &Path, name: &'static str, games: &Path, more: &[&str]) -> Job {
+/// A job that commits the shares of data that a command wrote again, into an empty folder.
+fn again(root: &Path, (name, command): (&'static str, &str), data: &Path, more: &[&str]) -> Job {
     let at = |end: &str| root.join(format!("{name}{end}"));
     let (before, after, target, kept) = (at("-0"), at("-9"), at(""), at("-made"));
     let make = |out: &Path, share: &[&str]| {
-        run(&[&[name, text(games), text(out), "--threads", "1"], more, share].concat()).ok();
+        run(&[&[command, text(data), text(out), "--threads", "1"], more, share].concat()).ok();
     };
     // The ledger has the name of its folder: one process writes where the commit will.
     make(&target, &[]);
@@ -57,14 +58,20 @@ fn a_commit_that_is_killed_at_any_change_of_the_disk_is_run_again() {
     let logs = ["generate", "2048", text(&rows), "--games", "4", "--seed", "1", "--moves-max", "40", "--depth", "0"];
     run(&logs).ok();
     generate(&chess, "4", &[]);
+    let demos = root.join("demos");
+    fs::create_dir(&demos).unwrap();
+    for (name, lengths) in [("a.tar", [2, 3]), ("b.tar", [1, 2]), ("c.tar", [3, 1])] {
+        shard(&demos.join(name), &steps(&lengths));
+    }
     let old = root.join("old");
     run(&["pack", "--input", text(&rows), "--output", text(&old), "--shard-rows", "30", "--threads", "1"]).ok();
     let jobs = [
         job(&root, "chess", &chess, None),
         job(&root, "logs", &rows, None),
         job(&root, "replaced", &rows, Some(&old)),
-        games_again(&root, "rescore", &chess, &[]),
-        games_again(&root, "split", &chess, &["--into", "train:1,test:1"]),
+        again(&root, ("rescore", "rescore"), &chess, &[]),
+        again(&root, ("split", "split"), &chess, &["--into", "train:1,test:1"]),
+        again(&root, ("shards", "split"), &demos, &["--into", "train:1,test:1", "--files-per-shard", "1"]),
     ];
     let mut kills = 0;
     for job in &jobs {
