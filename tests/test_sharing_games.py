@@ -160,7 +160,7 @@ def test_what_is_made_of_all_inputs_together_has_no_shares(drop: Path, tmp_path:
             gm.convert(source, place, **{"share": (1, 2), **options})
     refused: list[tuple[list[Any], str]] = [
         ([rows, out, "--to", "exponents"], "which are put in order together"),
-        ([demos, tmp_path / "shard.tar.zst"], "to a shard of its own in one folder"),
+        ([demos, tmp_path / "shard.tar.zst"], "become a shard of their own"),
         ([drop, out, "--version", "7", "--share", "3/2"], "from 1 to 2"),
     ]
     for words, says in refused:
