@@ -27,7 +27,7 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 said=$scratch/said
-rc=0 seconds=${GRISTMILL_RAY_SECONDS:-120}
+rc=0 seconds=${GRISTMILL_RAY_SECONDS:-180}
 RAY_USAGE_STATS_ENABLED=0 timeout --signal INT --kill-after 20 "$seconds" "$above/bin/python" -m pytest \
   --basetemp "$scratch/made" --durations 5 tests/test_ray_losses.py -k "pack and (lost or killed)" >"$said" 2>&1 || rc=$?
 cat "$said"

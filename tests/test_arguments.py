@@ -19,6 +19,7 @@ GIVEN = {
     *(
         "Checksummed",
         "Converted",
+        "ConvertedDemos",
         "ConvertedGames",
         "Merged",
         "Packed",
