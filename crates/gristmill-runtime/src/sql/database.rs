@@ -32,13 +32,16 @@ pub fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
     let open = || {
         let db = Connection::open(path)?;
         db.pragma_update(None, "page_size", 4096)?;
-        db.pragma_update(None, "journal_mode", "WAL")?;
-        db.pragma_update(None, "synchronous", "NORMAL")?;
-        db.pragma_update(None, "trusted_schema", false)?;
-        db.execute_batch(schema)?;
         Ok(db)
     };
     let db = open().map_err(|e| refusal(path, &e))?;
+    log_ahead(&db, path)?;
+    let set = || {
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.execute_batch(schema)
+    };
+    set().map_err(|e| refusal(path, &e))?;
     tables_only(&db, path)?;
     Ok(db)
 }
@@ -170,18 +173,33 @@ pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
     let fresh = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
     // Each rewriting counts in the version of the schema, and a job that was killed after this one rewrites once more.
     fresh.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
-    // If SQLite cannot write the mode, it returns the mode that stays, and no error.
-    let mode = fresh.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-    if mode.map_err(|e| refusal(&beside, &e))? != "wal" {
-        let detail = "SQLite could not write the mode of its journal; see whether the disk is full or fails";
-        return Err(Error::new(Kind::Io(ErrorKind::Other), detail).in_source(beside.display().to_string()).into());
-    }
+    log_ahead(&fresh, &beside)?;
     fresh.close().map_err(|(_, e)| refusal(&beside, &e))?;
     if let Some(log) = logs(&beside).find(|log| log.exists()) {
         return Err(unfinished(&log));
     }
     std::fs::File::open(&beside).and_then(|file| file.sync_all()).map_err(refuse)?;
     std::fs::rename(&beside, path).map_err(refuse)
+}
+
+/// Has the database keep a log of what is written ahead of it.
+///
+/// Errors: `Format` with the path where SQLite could not write that into the file.
+fn log_ahead(db: &Connection, path: &Path) -> Result<()> {
+    let asked = || {
+        let mut statement = db.prepare("PRAGMA journal_mode = WAL")?;
+        let mut rows = statement.query([])?;
+        let mode = rows.next()?.map(|row| row.get::<_, String>(0)).transpose()?;
+        // SQLite commits the mode after the row that names it: an error of the commit comes in place of a second row.
+        rows.next()?;
+        Ok(mode)
+    };
+    // If SQLite cannot begin to write the mode, it names the mode that stays.
+    if asked().map_err(|e| refusal(path, &e))?.as_deref() == Some("wal") {
+        return Ok(());
+    }
+    let detail = "SQLite could not write the mode of its journal; see whether the disk is full or fails";
+    Err(Error::new(Kind::Io(ErrorKind::Other), detail).in_source(path.display().to_string()).into())
 }
 
 /// Whether there is a table of this name.
@@ -238,6 +256,19 @@ pub fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mode_whose_commit_fails_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metadata.db");
+        let mut db = Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE runs (id INTEGER)").unwrap();
+        db.commit_hook(Some(|| true)).unwrap();
+        let refused = log_ahead(&db, &path).unwrap_err().to_string();
+        assert!(refused.contains("metadata.db"), "{refused}");
+        db.commit_hook(None::<fn() -> bool>).unwrap();
+        log_ahead(&db, &path).unwrap();
+    }
 
     #[test]
     fn names_that_are_no_text_are_refused_and_end_nothing() {
