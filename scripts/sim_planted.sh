@@ -20,7 +20,7 @@ for patch in "$@"; do
     exit 1
   fi
   # What hangs for minutes is found, too: a failure of the simulation is any end but a clean one.
-  if SEED=0 RUNS=$RUNS FIRST_FAILURE=1 timeout 300 "${CARGO_TARGET_DIR:-target}/debug/gristmill-sim" >target/sim-planted.txt 2>&1; then
+  if SEED=0 RUNS=$RUNS JOBS=10 FIRST_FAILURE=1 timeout 300 "${CARGO_TARGET_DIR:-target}/debug/gristmill-sim" >target/sim-planted.txt 2>&1; then
     unfound+=("\"$name\"")
     echo "$name: not found in $RUNS runs"
   else

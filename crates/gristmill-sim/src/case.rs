@@ -20,6 +20,8 @@ pub struct Outcome {
     pub steps: u64,
     /// Batches that were compared.
     pub batches: u64,
+    /// Disks that a crash or a refusal left.
+    pub disks: u64,
     /// Tasks that were found only because a thread woke by itself while the consumer waited.
     pub unsignalled: u64,
 }

@@ -5,6 +5,7 @@ pub mod boards;
 pub mod case;
 pub mod chooser;
 pub mod coverage;
+pub mod crash;
 pub mod disk;
 pub mod oracle;
 pub mod rows;

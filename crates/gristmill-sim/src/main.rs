@@ -1,13 +1,15 @@
-//! `make sim`: runs worlds, of streams and of rows by turns, kept seeds first, prints failures and one line of JSON at the end. Judges nothing by itself.
+//! `make sim`: runs worlds, of streams and of rows by turns and now and then of jobs, kept seeds first, prints failures and one line of
+//! JSON at the end. `job ...` is one process of a world of jobs. Judges nothing by itself.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use gristmill_sim::case::Case;
 use gristmill_sim::coverage::Coverage;
 use gristmill_sim::shrink::shrink;
-use gristmill_sim::{rows, scenario};
+use gristmill_sim::{crash, rows, scenario};
 
 /// Seeds that failed once: they run first.
 const KEPT: &str = include_str!("../seeds.txt");
@@ -15,10 +17,21 @@ const KEPT: &str = include_str!("../seeds.txt");
 /// Runs that shrinking may take.
 const TRIES: usize = 400;
 
+/// Of this number of seeds one makes a world of jobs, too, unless `JOBS` says another: it starts real processes.
+const OF_JOBS: u64 = 100;
+
 /// Processor time of this process, all threads.
 fn processor() -> Duration {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// One process of a world of jobs: `job fresh|again ROOT TASK`.
+fn job(words: &[PathBuf]) -> ExitCode {
+    let [_, how, root, task] = words else { return ExitCode::from(2) };
+    let Ok(task) = serde_json::from_str::<crash::task::Task>(&task.to_string_lossy()) else { return ExitCode::from(2) };
+    let done = task.perform(root, how == Path::new("again"));
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -31,6 +44,7 @@ struct Sum {
     runs: u64,
     failures: u64,
     batches: u64,
+    disks: u64,
     unsignalled: u64,
     coverage: Coverage,
 }
@@ -41,6 +55,7 @@ impl Sum {
         let outcome = case.run();
         self.coverage.merge(&outcome.coverage);
         self.batches += outcome.batches;
+        self.disks += outcome.disks;
         self.runs += 1;
         self.unsignalled += outcome.unsignalled;
         let Some(failure) = &outcome.failure else { return true };
@@ -56,6 +71,10 @@ impl Sum {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    if words.first().is_some_and(|word| word == Path::new("job")) {
+        return job(&words);
+    }
     let mut out = std::io::stdout().lock();
     let kept = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse::<u64>().ok());
     // One seed alone is a replay; with a number of runs it is where they begin.
@@ -65,12 +84,19 @@ fn main() -> ExitCode {
         (seed, runs) => kept.chain((seed.unwrap_or(0)..).take(runs.unwrap_or(2000).div_ceil(2) as usize)).collect(),
     };
     let first_failure = number("FIRST_FAILURE").is_some();
+    let replays = seed.is_some() && runs.is_none();
+    let of_jobs = number("JOBS").unwrap_or(OF_JOBS).max(1);
+    let program = std::env::current_exe().ok().filter(|_| crash::run::can_trace());
     let mut sum = Sum::default();
     let before = processor();
     for seed in &seeds {
         let stream = sum.add((&scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
-        if first_failure && !(stream && rows) {
+        let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
+            Some(program) => sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure),
+            None => true,
+        };
+        if first_failure && !(stream && rows && jobs) {
             break;
         }
     }
@@ -82,6 +108,7 @@ fn main() -> ExitCode {
         "runs_per_cpu_second": (sum.runs as f64 / seconds * 10.0).round() / 10.0,
         "seed": seeds.last(),
         "batches": sum.batches,
+        "disks": program.as_ref().map(|_| sum.disks),
         "unsignalled": sum.unsignalled,
         "pairs": met,
         "pairs_of": of,

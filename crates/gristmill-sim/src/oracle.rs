@@ -1,6 +1,7 @@
 //! Which row stands where in each batch, and what is in it: by docs/format/order.md, lanes.md, journal.md and bulletformat.md
 //! alone. Sequential, slow and obvious; nothing here calls gristmill, and what no page says is a fault of the pages.
 
+pub mod packs;
 pub mod rows;
 
 use std::collections::VecDeque;

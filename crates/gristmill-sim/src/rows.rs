@@ -60,7 +60,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let oracle = scenario.oracle();
     let mut run = Run { scenario, oracle, folder, disk: Arc::default(), step: 0, compared: 0 };
     let failure = run.whole().err();
-    Outcome { failure, coverage: run.disk.coverage(), steps: run.step, batches: run.compared, unsignalled: 0 }
+    let (coverage, steps, batches) = (run.disk.coverage(), run.step, run.compared);
+    Outcome { failure, coverage, steps, batches, ..Outcome::default() }
 }
 
 impl Run<'_> {

@@ -123,6 +123,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         steps: run.step,
         batches: run.compared,
         unsignalled: run.unsignalled,
+        ..Outcome::default()
     }
 }
 

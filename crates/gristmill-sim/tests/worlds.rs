@@ -1,14 +1,24 @@
 //! Some worlds of the simulated mill, in the ordinary suite; more by `make sim` and `make soak`.
 #![allow(clippy::print_stdout, reason = "it says how many worlds it ran")]
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use gristmill_sim::case::Case;
 use gristmill_sim::coverage::{Coverage, Fault};
+use gristmill_sim::crash::log::{Crash, Loss};
+use gristmill_sim::crash::run::can_trace;
+use gristmill_sim::crash::scenario::{Refusal, Scenario as Jobs};
+use gristmill_sim::crash::task::{Task, Verb};
 use gristmill_sim::rows;
 use gristmill_sim::run::run;
 use gristmill_sim::scenario::Scenario;
 
 /// Worlds that are run, which takes some seconds without optimization.
 const WORLDS: u64 = 300;
+
+/// Worlds of jobs, each of some real processes.
+const JOBS: u64 = 8;
 
 fn kept() -> impl Iterator<Item = u64> {
     include_str!("../seeds.txt").lines().filter_map(|line| line.split('#').next()?.trim().parse().ok())
@@ -62,4 +72,65 @@ fn one_number_is_one_run() {
         let [one, other] = [0, 1].map(|_| run(&Scenario::new(seed)));
         assert_eq!((one.steps, one.batches, one.coverage), (other.steps, other.batches, other.coverage));
     }
+}
+
+/// What runs tasks, where it was built and the system lets a process be traced.
+fn program() -> Option<&'static Path> {
+    let program = Path::new(env!("CARGO_BIN_EXE_gristmill-sim"));
+    match (program.exists(), can_trace()) {
+        (true, true) => return Some(program),
+        (true, false) => println!("skipped: the system lets no process be traced"),
+        (false, _) => println!("skipped: there is no {}", program.display()),
+    }
+    None
+}
+
+/// Jobs that change files, on disks that lose, tear and refuse what they write: by some seeds.
+#[test]
+fn a_pack_is_the_old_one_or_the_new_one_whatever_a_crash_leaves() {
+    let Some(program) = program() else { return };
+    let mut disks = 0;
+    for seed in 0..JOBS {
+        let outcome = Jobs::new(seed, program).run();
+        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
+        disks += outcome.disks;
+    }
+    println!("{disks} disks that a crash or a refusal left");
+}
+
+/// The machine crashes after every fourth change that packing makes, and loses all that was not forced. A pack whose manifest
+/// was staged before its database was on the disk lost runs so.
+#[test]
+fn a_machine_may_crash_after_any_change() {
+    let Some(program) = program() else { return };
+    let crashes = (0..200).step_by(4).map(|at| Crash { at, torn: 0, loss: Loss::All }).collect();
+    let outcome = Jobs { crashes, ..packing(program) }.run();
+    assert_eq!(outcome.failure, None);
+}
+
+/// The disk refuses every fifth change. A log that SQLite could not fold in was published so, and a mode that it could not
+/// write or commit made other bytes.
+#[test]
+fn no_refusal_of_the_disk_is_silent() {
+    let Some(program) = program() else { return };
+    let refusals = (0..200).step_by(5).map(|at| Refusal { at, stays: false, error: 28 }).collect();
+    let outcome = Jobs { refusals, ..packing(program) }.run();
+    assert_eq!(outcome.failure, None);
+}
+
+/// What `make sim-planted` plants has to fit the sources as they are.
+#[test]
+fn every_planted_fault_can_be_planted() {
+    let (root, folder) =
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), concat!(env!("CARGO_MANIFEST_DIR"), "/planted"));
+    let patches = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let fits = |patch: &Path| Command::new("git").args(["apply", "--check"]).arg(patch).current_dir(root).status();
+    let unfit: Vec<PathBuf> = patches.filter(|patch| !fits(patch).unwrap().success()).collect();
+    assert_eq!(unfit, Vec::<PathBuf>::new(), "write them again from the sources");
+}
+
+/// Three games become a pack, undisturbed.
+fn packing(program: &Path) -> Jobs {
+    let task = Task { verb: Verb::Pack, boards: false, games: 1, shard_rows: None, checkpoint_rows: 5, workers: 1 };
+    Jobs { seed: 0, program: program.to_owned(), task, crashes: Vec::new(), twice: false, refusals: Vec::new() }
 }

@@ -113,6 +113,7 @@ const PLACES: [Place; 9] = [
             ("gristmill-runtime/src/store/held.rs", "maps files of rows"),
             ("gristmill-runtime/src/tablebase/map.rs", "maps tables, which are larger than memory"),
             ("gristmill-c/src/lib.rs", "reads pointers of C programs"),
+            ("gristmill-sim/src/crash/trace.rs", "traces system calls of a process"),
             ("gristmill-python/src/array.rs", "arrays over our memory, DLPack"),
             ("models/src/runtime.rs", "stands for the driver of a GPU"),
             ("bench/syzygy/src/main.rs", "maps tables for another prober"),

@@ -57,7 +57,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("crates/gristmill-c", &["gristmill-format", "gristmill-runtime", "gristmill-packs"]),
-    ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine"]),
+    ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
     ("tests/faultserver", &[]),
     ("fuzz", &["gristmill-format", "gristmill-engine"]),
 ];

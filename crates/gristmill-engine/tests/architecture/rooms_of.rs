@@ -236,6 +236,7 @@ pub(crate) const HOUSES: [House; 15] = [
             ("case", &["coverage"]),
             ("run", &["boards", "case", "chooser", "coverage", "disk", "oracle", "scenario", "world"]),
             ("rows", &["boards", "case", "chooser", "coverage", "disk", "oracle", "world"]),
+            ("crash", &["boards", "case", "chooser", "oracle"]),
             ("shrink", &["case"]),
         ],
     },

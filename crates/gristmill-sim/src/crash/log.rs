@@ -1,0 +1,178 @@
+//! Changes of a disk, in the order in which they were made -> the disks that a crash may leave: names are kept in their order,
+//! bytes that were not forced in any; what was forced is kept. Runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::tree::{Node, Tree};
+use crate::chooser::Chooser;
+
+/// A change, or what makes changes last. Names are below the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Op {
+    Create(PathBuf, usize),
+    Folder(PathBuf),
+    Link(PathBuf, PathBuf),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    Write(usize, u64, Vec<u8>),
+    Resize(usize, u64),
+    Force(usize),
+    ForceNames(PathBuf),
+}
+
+impl Op {
+    /// The file whose bytes it changes.
+    fn bytes_of(&self) -> Option<usize> {
+        match self {
+            Op::Write(file, ..) | Op::Resize(file, _) => Some(*file),
+            _ => None,
+        }
+    }
+
+    /// The names that it changes.
+    fn names(&self) -> Vec<&Path> {
+        match self {
+            Op::Create(name, _) | Op::Folder(name) | Op::Remove(name) | Op::Link(_, name) => vec![name],
+            Op::Rename(from, to) => vec![from, to],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What a crash takes of what was not forced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing: the process died, the machine did not.
+    Nothing,
+    /// The bytes; names stay.
+    Bytes,
+    /// The names, bytes with them.
+    All,
+    /// Some of the bytes, and the last names, as this number says.
+    Some(u64),
+}
+
+/// Where a crash comes, and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// After this number of changes; modulo as many as there are.
+    pub at: u64,
+    /// Bytes of the next change that were written, where it writes; modulo its length.
+    pub torn: u64,
+    /// What is lost.
+    pub loss: Loss,
+}
+
+/// What a process did to a disk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log {
+    pub(super) before: Tree,
+    pub(super) ops: Vec<Op>,
+}
+
+impl Log {
+    /// The disk after all of it.
+    pub(super) fn end(&self) -> Tree {
+        self.after(&Crash { at: self.ops.len() as u64, torn: 0, loss: Loss::Nothing })
+    }
+
+    /// The disk after a crash.
+    pub(super) fn after(&self, crash: &Crash) -> Tree {
+        let at = (crash.at % (self.ops.len() as u64 + 1)) as usize;
+        let mut ops = self.ops[..at].to_vec();
+        match self.ops.get(at) {
+            Some(Op::Write(file, offset, bytes)) if crash.torn > 0 => {
+                let torn = (crash.torn % bytes.len().max(1) as u64) as usize;
+                ops.push(Op::Write(*file, *offset, bytes[..torn].to_vec()));
+            }
+            _ => {}
+        }
+        let mut chooser = Chooser::new(match crash.loss {
+            Loss::Some(number) => number,
+            _ => 0,
+        });
+        let named: Vec<usize> = (0..ops.len()).filter(|i| !ops[*i].names().is_empty()).collect();
+        let lasting = ops.iter().enumerate().filter_map(|(i, op)| match op {
+            Op::ForceNames(folder) => named.iter().filter(|n| **n < i && is_in(&ops[**n], folder)).max(),
+            _ => None,
+        });
+        let lasting = lasting.max().map_or(0, |last| last + 1);
+        let ends = match crash.loss {
+            Loss::Nothing | Loss::Bytes => ops.len(),
+            Loss::All => lasting,
+            Loss::Some(_) => lasting + chooser.below((ops.len() - lasting) as u64 + 1) as usize,
+        };
+        let mut tree = self.before.clone();
+        for (i, op) in ops.iter().enumerate() {
+            if let Some(file) = op.bytes_of() {
+                let forced = ops[i..].contains(&Op::Force(file));
+                let kept = match crash.loss {
+                    Loss::Nothing => true,
+                    Loss::Bytes | Loss::All => false,
+                    Loss::Some(_) => chooser.once_in(2),
+                };
+                if forced || kept {
+                    apply(&mut tree, op);
+                }
+            } else if i < ends {
+                apply(&mut tree, op);
+            }
+        }
+        tree
+    }
+}
+
+/// Whether a change is of a name directly in this folder.
+fn is_in(op: &Op, folder: &Path) -> bool {
+    op.names().iter().any(|name| name.parent() == Some(folder))
+}
+
+fn apply(tree: &mut Tree, op: &Op) {
+    match op {
+        Op::Create(name, file) => {
+            make_room(tree, *file);
+            tree.names.insert(name.clone(), Node::File(*file));
+        }
+        Op::Folder(name) => _ = tree.names.insert(name.clone(), Node::Folder),
+        Op::Link(from, to) => {
+            if let Some(node) = tree.names.get(from).copied() {
+                tree.names.insert(to.clone(), node);
+            }
+        }
+        Op::Rename(from, to) => {
+            let (old, new) = (tree.names.get(from).copied(), tree.names.get(to).copied());
+            // Two names of one file stay as they are.
+            if matches!((old, new), (Some(Node::File(a)), Some(Node::File(b))) if a == b) {
+                return;
+            }
+            let below: Vec<PathBuf> = tree.names.keys().filter(|name| name.starts_with(from)).cloned().collect();
+            for name in below {
+                if let (Some(node), Ok(rest)) = (tree.names.remove(&name), name.strip_prefix(from)) {
+                    let name = if rest == Path::new("") { to.clone() } else { to.join(rest) };
+                    tree.names.insert(name, node);
+                }
+            }
+        }
+        Op::Remove(name) => _ = tree.names.remove(name),
+        Op::Write(file, offset, bytes) => {
+            make_room(tree, *file);
+            let (of, start) = (&mut tree.files[*file], *offset as usize);
+            let end = start + bytes.len();
+            if of.len() < end {
+                of.resize(end, 0);
+            }
+            of[start..end].copy_from_slice(bytes);
+        }
+        Op::Resize(file, len) => {
+            make_room(tree, *file);
+            tree.files[*file].resize(*len as usize, 0);
+        }
+        Op::Force(_) | Op::ForceNames(_) => {}
+    }
+}
+
+fn make_room(tree: &mut Tree, file: usize) {
+    if tree.files.len() <= file {
+        tree.files.resize(file + 1, Vec::new());
+    }
+}
