@@ -247,6 +247,12 @@ pub trait ChunkSource: Send + Sync + Debug {
         None
     }
 
+    /// A hash of some bytes of the file, where it has no [`ChunkSource::identity`] and its chunks lie where those of any file of its
+    /// length lie: it tells the file from nearly every other one.
+    fn sample(&self) -> Option<u64> {
+        None
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]

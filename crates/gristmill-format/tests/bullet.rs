@@ -10,6 +10,7 @@ use gristmill_format::nnue::NONE;
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
 use gristmill_format::{Kind, layout::Layout};
 use proptest::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The first position of a game.
 pub(crate) fn start() -> Board {
@@ -118,6 +119,17 @@ fn a_file_is_cut_into_chunks_and_one_that_is_cut_is_refused() {
     let e = BoardFile::open("a.bf", &file[..file.len() - 1]).unwrap_err();
     let place = e.place();
     assert_eq!((e.kind(), place.frame, place.offset), (Kind::WrongSize, Some(514), Some(514 * 32)), "{e}");
+}
+
+#[test]
+fn both_ends_of_a_file_tell_it_from_another_one() {
+    let sample = |file: &[u8]| BoardFile::open("a.bf", file).unwrap().sample().unwrap();
+    for boards in [0, 1, TOGETHER, TOGETHER + 1, 2 * TOGETHER, 2 * TOGETHER + 9] {
+        let file: Vec<u8> = (0..boards * BYTES).map(|at| (at % 251) as u8).collect();
+        let last = file.len().saturating_sub(TOGETHER * BYTES).max(file.len().min(TOGETHER * BYTES));
+        let ends = [&file[..file.len().min(TOGETHER * BYTES)], &file[last..]].concat();
+        assert_eq!(sample(&file), xxh3_64(&ends), "{boards} boards");
+    }
 }
 
 #[test]

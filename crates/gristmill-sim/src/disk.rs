@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gristmill_engine::store::{Faults, FileStat, Hint, Readings, Store, Watch};
@@ -266,7 +267,8 @@ impl Store for Disk {
         let missing = || Error::from(io::Error::from(io::ErrorKind::NotFound)).in_source(name);
         let bytes = Arc::clone(&inner.files.get(name).ok_or_else(missing)?.bytes);
         let (files, world) = (Arc::clone(&self.inner), self.world.get().cloned());
-        Ok(Arc::new(Open { name: name.to_owned(), bytes, files, world }))
+        let ends = AtomicU64::new(ENDS.min(bytes.len() as u64));
+        Ok(Arc::new(Open { name: name.to_owned(), bytes, files, world, ends }))
     }
 
     fn readings(&self) -> &Readings {
@@ -297,7 +299,12 @@ struct Open {
     bytes: Arc<[u8]>,
     files: Arc<Mutex<Inner>>,
     world: Option<Weak<dyn Meanwhile>>,
+    /// Bytes of both ends that were not read yet. Who opens boards reads them, and others wait for that.
+    ends: AtomicU64,
 }
+
+/// Bytes of both ends that are read when boards are opened.
+const ENDS: u64 = 2 * 256 * 32;
 
 impl ReadAt for Open {
     fn len(&self) -> Result<u64> {
@@ -307,7 +314,8 @@ impl ReadAt for Open {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
         lock().hindered(&self.name, true)?;
-        if let Some(world) = self.world.as_ref().and_then(Weak::upgrade) {
+        let opened = self.ends.load(Ordering::Relaxed) == 0;
+        if let Some(world) = self.world.as_ref().filter(|_| opened).and_then(Weak::upgrade) {
             world.meanwhile();
         }
         let mut inner = lock();
@@ -317,6 +325,8 @@ impl ReadAt for Open {
             inner.met(Fault::Short);
         }
         let most = if short { 1 + inner.reads as usize % (buf.len() - 1) } else { buf.len() };
-        self.bytes.read_at(offset, &mut buf[..most])
+        let read = self.bytes.read_at(offset, &mut buf[..most])?;
+        self.ends.fetch_sub(self.ends.load(Ordering::Relaxed).min(read as u64), Ordering::Relaxed);
+        Ok(read)
     }
 }

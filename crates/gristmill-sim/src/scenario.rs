@@ -218,10 +218,7 @@ impl Scenario {
         }
         if c.once_in(6) {
             let (file, at) = (c.below(self.files.len() as u64), c.below(EVENTFUL));
-            // After a crash, a process takes such a file of boards for the one before it (docs/format/journal.md).
-            if self.crashes.is_empty() {
-                self.deeds.push((at, Deed::Replace(file as usize, 1000 + file)));
-            }
+            self.deeds.push((at, Deed::Replace(file as usize, 1000 + file)));
         }
         if c.once_in(4) {
             self.stale = c.within(2, 6);

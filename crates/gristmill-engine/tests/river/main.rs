@@ -4,6 +4,7 @@ mod anchors;
 mod arrivals;
 mod bad_input;
 mod beginning;
+mod boards;
 mod cache;
 #[path = "../resumed/damage.rs"]
 mod damage;

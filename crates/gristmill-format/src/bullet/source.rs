@@ -1,11 +1,12 @@
 //! A file of boards -> chunks of 256 boards: such files have no games, and often lie shuffled.
-//! Reads nothing but the length when it is opened.
+//! Reads the length and both ends when it is opened.
 
 use std::sync::Arc;
 
 use gristmill_bytes::container::packed::check_room;
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span};
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::KIND;
 use super::board::{BYTES, check_all, layout};
@@ -18,6 +19,7 @@ pub const TOGETHER: usize = 256;
 pub struct BoardFile {
     description: Description,
     boards: u64,
+    sample: u64,
 }
 
 impl BoardFile {
@@ -32,8 +34,22 @@ impl BoardFile {
                 format!("{len} bytes, expected boards of {BYTES}: {rest} bytes are left behind board {boards}");
             return Err(Error::new(Kind::WrongSize, detail).in_frame(boards as usize).at_byte(boards * size));
         }
-        Ok(BoardFile { description: Description { key: key.into(), format: "bullet.bf", kind: KIND }, boards })
+        let description = Description { key: key.into(), format: "bullet.bf", kind: KIND };
+        Ok(BoardFile { description, boards, sample: sample(from, len)? })
     }
+}
+
+/// A hash of the first and the last bytes of a file, as many as a chunk has; of all bytes where there are no more than both.
+fn sample(from: &(impl ReadAt + ?Sized), len: u64) -> Result<u64> {
+    let most = (TOGETHER * BYTES) as u64;
+    let first = Span { offset: 0, len: len.min(most) };
+    let last = Span { offset: len.saturating_sub(most).max(first.len), len: (len - first.len).min(most) };
+    let (mut hash, mut bytes) = (Xxh3Default::new(), Vec::new());
+    for span in [first, last].into_iter().filter(|span| span.len > 0) {
+        read_span(from, span, most, &mut bytes)?;
+        hash.update(&bytes);
+    }
+    Ok(hash.digest())
 }
 
 impl ChunkSource for BoardFile {
@@ -54,6 +70,10 @@ impl ChunkSource for BoardFile {
         let before = (i as u64).checked_mul(TOGETHER as u64)?;
         let left = self.boards.checked_sub(before).filter(|left| *left > 0)?;
         Some(left.min(TOGETHER as u64) as usize)
+    }
+
+    fn sample(&self) -> Option<u64> {
+        Some(self.sample)
     }
 
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {

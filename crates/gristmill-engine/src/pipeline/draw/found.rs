@@ -22,14 +22,14 @@ pub(in crate::pipeline) struct Found {
     pub(in crate::pipeline) new: Vec<(usize, Option<u64>)>,
 }
 
-/// The digest of a file of the scan, by its place among the entries; reads it.
-type Digest<'a> = dyn FnMut(usize) -> Option<u64> + 'a;
+/// The digest of a file of the scan and that of older versions, by its place among the entries; reads it.
+type Digest<'a> = dyn FnMut(usize) -> Option<[u64; 2]> + 'a;
 
 struct Finding<'a> {
     recorded: &'a [Recorded],
     entries: &'a [Entry],
     digest: &'a mut Digest<'a>,
-    digests: HashMap<usize, Option<u64>>,
+    digests: HashMap<usize, Option<[u64; 2]>>,
     found: Found,
 }
 
@@ -50,13 +50,13 @@ pub(in crate::pipeline) fn find<'a>(
 }
 
 impl Finding<'_> {
-    fn digest(&mut self, at: usize) -> Option<u64> {
+    fn digest(&mut self, at: usize) -> Option<[u64; 2]> {
         *self.digests.entry(at).or_insert_with(|| (self.digest)(at))
     }
 
     /// Whether an entry has the bytes that were read of a recorded file; not where none were.
     fn has_bytes_of(&mut self, at: usize, file: &Recorded) -> bool {
-        file.digest().is_some() && file.digest() == self.digest(at)
+        file.digest().is_some_and(|read| self.digest(at).is_some_and(|there| there.contains(&read)))
     }
 
     /// Looks where the files were recorded. Returns the entries that are none of them, with what was there before.
@@ -85,8 +85,9 @@ impl Finding<'_> {
                 let same = version.size == entry.file.size
                     && match (version.digest(), very.and_then(Recorded::digest)) {
                         (None, _) => true,
-                        (Some(own), Some(there)) => own == there,
-                        (Some(_), None) => self.has_bytes_of(at, version),
+                        (own, there) if own == there => true,
+                        // Another digest may be that of an older version.
+                        (Some(_), _) => self.has_bytes_of(at, version),
                     };
                 match same {
                     true => _ = self.found.to_log.insert(version.id, entry.id),
@@ -164,6 +165,9 @@ impl Finding<'_> {
 mod tests {
     use super::*;
 
+    /// What an older version says of a digest is as much more.
+    const OLDER: u64 = 100;
+
     /// A file as name, size, time and digest.
     type File<'a> = (&'a str, u64, i64, Option<u64>);
 
@@ -191,7 +195,7 @@ mod tests {
         let (mut reads, records) = (0, recorded(records));
         let mut digest = |at: usize| {
             reads += 1;
-            there[at].3
+            there[at].3.map(|digest| [digest, OLDER + digest])
         };
         let found = find(&records, &entries, &mut digest);
         (records.iter().map(|file| found.to_log.get(&file.id).copied()).collect(), found.new, reads)
@@ -222,6 +226,19 @@ mod tests {
             assert_eq!(found, ids, "{there:?}");
             assert_eq!(new, if ids == [None; 3] { vec![(0, Some(2))] } else { vec![] });
         }
+    }
+
+    #[test]
+    fn digests_of_older_versions_are_of_the_same_bytes() {
+        let records = [("a", 5, 1, Some(OLDER + 7)), ("a", 5, 2, Some(7)), ("a", 5, 3, Some(OLDER + 8))];
+        for (there, ids) in [
+            (("a", 5, 2, Some(7)), [Some(100), Some(100), None]),
+            (("a", 5, 1, Some(7)), [Some(100), Some(100), None]),
+            (("a", 5, 9, Some(8)), [None, None, Some(100)]),
+        ] {
+            assert_eq!(found(&records, &[there]).0, ids, "{there:?}");
+        }
+        assert_eq!(found(&records[..1], &[("b", 5, 9, Some(7))]).0, [Some(100)], "under another name");
     }
 
     #[test]

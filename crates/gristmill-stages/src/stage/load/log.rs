@@ -290,18 +290,15 @@ impl SourceLog {
         self.digests.of((held, id))
     }
 
-    /// Reads what tells the bytes of a source, unless that is known.
+    /// Reads what tells the bytes of a source, unless that is known: its digest, and that of older versions.
     ///
     /// Errors: as [`SourceLog::open`] and [`Source::fetch`].
-    pub fn read_digest(&self, id: u64) -> Result<Option<u64>> {
-        if let Some(known) = self.digest_of(false, id) {
-            return Ok(Some(known));
-        }
+    pub fn read_digest(&self, id: u64) -> Result<Option<[u64; 2]>> {
         let source = self.open(id)?;
-        if Self::holds_one(&source.key) {
+        if Self::holds_one(&source.key) && self.digest_of(false, id).is_none() {
             source.fetch(0, &Limits::default(), &mut Vec::new())?;
         }
-        Ok(self.digest_of(false, id))
+        Ok(self.digest_of(false, id).map(|digest| [digest, source.older_digest().unwrap_or(digest)]))
     }
 
     /// What was read since the last call: whether it was held, its id, and its digest.

@@ -91,10 +91,14 @@ impl Digests {
     }
 }
 
-/// The digest of the index of a container: names and places of its members, and checksums where it has them.
+/// The digest of a container: names and places of its members, and checksums or some of its bytes where it has them.
 pub(super) fn of_index(chunks: &dyn ChunkSource) -> u64 {
+    of_places(chunks, chunks.identity().or_else(|| chunks.sample()))
+}
+
+fn of_places(chunks: &dyn ChunkSource, identity: Option<u64>) -> u64 {
     let mut hash = Xxh3Default::new();
-    hash.update(&chunks.identity().unwrap_or_default().to_le_bytes());
+    hash.update(&identity.unwrap_or_default().to_le_bytes());
     for (span, member) in (0..chunks.len()).filter_map(|chunk| chunks.locate(chunk)) {
         hash.update(&[span.offset.to_le_bytes(), span.len.to_le_bytes()].concat());
         hash.update(member.unwrap_or_default().as_bytes());
@@ -134,6 +138,12 @@ const STALE: Kind = Kind::Io(std::io::ErrorKind::StaleNetworkFileHandle);
 type Sums = Option<Arc<[f32]>>;
 
 impl Source {
+    /// The digest that older versions wrote of these bytes, where it is another one.
+    pub(super) fn older_digest(&self) -> Option<u64> {
+        let sampled = self.solid.is_none() && self.chunks.identity().is_none() && self.chunks.sample().is_some();
+        sampled.then(|| of_places(&*self.chunks, None))
+    }
+
     /// The file as it is now known: its name changes when it is renamed.
     pub fn file(&self) -> FileStat {
         self.moves.of(self.id).unwrap_or_else(|| self.file.clone())
