@@ -87,18 +87,21 @@ struct Draws {
     key: [u32; 2],
     n: u64,
     block: u64,
-    words: VecDeque<u32>,
+    words: [u32; 4],
+    /// How many words of the block were drawn.
+    drawn: usize,
 }
 
 impl Draws {
     fn word(&mut self) -> u32 {
-        if self.words.is_empty() {
+        if self.drawn == 4 {
             let halves = |x: u64| [x as u32, (x >> 32) as u32];
             let ([a, b], [c, d]) = (halves(self.n), halves(self.block));
-            self.words.extend(philox([a, b, c, d], self.key));
-            self.block += 1;
+            self.words = philox([a, b, c, d], self.key);
+            (self.block, self.drawn) = (self.block + 1, 0);
         }
-        self.words.pop_front().unwrap_or_default()
+        self.drawn += 1;
+        self.words[self.drawn - 1]
     }
 
     fn bits(&mut self) -> u64 {
@@ -138,16 +141,17 @@ fn of(key: u64, name: &str, number: u64) -> u64 {
 }
 
 fn at(key: u64, n: u64) -> Draws {
-    Draws { key: [key as u32, (key >> 32) as u32], n, block: 0, words: VecDeque::new() }
+    Draws { key: [key as u32, (key >> 32) as u32], n, block: 0, words: [0; 4], drawn: 4 }
 }
 
-fn perm(key: u64, n: u64, mut x: u64) -> u64 {
+/// What stands at each place of a permutation of `n` numbers.
+fn perm(key: u64, n: u64) -> impl Fn(u64) -> u64 {
     let bits = 64 - (n - 1).leading_zeros();
     let half = bits.div_ceil(2).max(1);
     let mut draws = at(key, n);
-    let keys: Vec<u64> = (0..8).map(|_| draws.bits()).collect();
-    loop {
-        for k in &keys {
+    let keys: [u64; 8] = std::array::from_fn(|_| draws.bits());
+    move |mut x| loop {
+        for k in keys {
             let (left, right) = (x >> half, x & ((1 << half) - 1));
             let mut m = (right ^ k).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             m = (m ^ m >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
@@ -229,7 +233,7 @@ impl Stream {
         let key = of(key(self.seed, "unpack"), file.key(), chunk as u64);
         if let Some(count) = self.count {
             let count = count.min(n);
-            let place = |q: u64| perm(of(key, "pass", q / n), n, q % n) as usize;
+            let place = |q: u64| perm(of(key, "pass", q / n), n)(q % n) as usize;
             return (used * count..(used + 1) * count).map(place).collect();
         }
         let f = f64::from(self.rate.unwrap_or(1.0));
@@ -314,7 +318,20 @@ impl Stream {
     fn lane(&self, files: &[File], later: &[Later], first: usize, lane: u64, most: usize) -> Vec<Row> {
         let size = self.share(self.reservoir, lane) as usize;
         // A draw gives a row at least once in a while; of those that give none there is a bounded number.
-        let draws = self.draws(files, later, first, lane, 64 * (most + size) + 4096);
+        let enough = 64 * (most + size) + 4096;
+        let of = |(file, chunk, used): &(usize, usize, u64)| match &files[*file].chunks[*chunk] {
+            Some(boards) => self.frames(&files[*file], *chunk, boards.len() as u64, *used).len(),
+            None => 0,
+        };
+        // Mostly fewer are enough.
+        let (mut tried, mut draws) = (16, Vec::new());
+        while tried < enough && draws.iter().map(of).sum::<usize>() <= most + size {
+            tried = enough.min(tried * 4);
+            draws = self.draws(files, later, first, lane, tried);
+            if draws.len() < tried {
+                break;
+            }
+        }
         let rows = draws.into_iter().flat_map(|(file, chunk, used)| {
             let boards = files[file].chunks[chunk].as_ref();
             let frames = boards.map(|boards| self.frames(&files[file], chunk, boards.len() as u64, used));

@@ -64,6 +64,16 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Outcome { failure, coverage, steps, batches, ..Outcome::default() }
 }
 
+impl Came {
+    /// The same, with the batch that the last state says comes next, where a batch came.
+    fn ended(mut self) -> Found<Self> {
+        if let [_, .., last] = &*self.states {
+            self.next = batch_of(last)?;
+        }
+        Ok(self)
+    }
+}
+
 impl Run<'_> {
     fn whole(&mut self) -> Found<()> {
         let mut state: Option<String> = None;
@@ -170,7 +180,7 @@ impl Run<'_> {
             match loader.take("", Some(Duration::ZERO), start.ahead == 0) {
                 Err(error) => {
                     self.failed(&error, (start, rank, self.beyond(next)), table)?;
-                    return Ok(came);
+                    return came.ended();
                 }
                 Ok(Next::Pending) => {
                     world.hungers(true);
@@ -185,8 +195,7 @@ impl Run<'_> {
                         loader.count().map_err(|e| format!("a batch does not count: {e}"))?;
                         came.states.push(state()?);
                     }
-                    came.next = batch_of(&came.states[came.states.len() - 1])?;
-                    return Ok(came);
+                    return came.ended();
                 }
                 Ok(Next::Batch(batch)) => {
                     world.hungers(false);
@@ -209,14 +218,13 @@ impl Run<'_> {
                         }
                         waiting -= 1;
                         came.states.push(state()?);
-                        came.next = batch_of(&came.states[came.states.len() - 1])?;
                     }
                 }
             }
         }
         self.disk.met(Fault::Stopped);
         match world.unsignalled() {
-            0 => Ok(came),
+            0 => came.ended(),
             _ => Err("a thread found a task only by waking by itself, while the consumer waited".to_owned()),
         }
     }

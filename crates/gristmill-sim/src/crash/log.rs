@@ -1,6 +1,7 @@
 //! Changes of a disk, in the order in which they were made -> the disks that a crash may leave: names are kept in their order,
 //! bytes that were not forced in any; what was forced is kept. Runs nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::tree::{Node, Tree};
@@ -48,7 +49,7 @@ pub enum Loss {
     Bytes,
     /// The names, bytes with them.
     All,
-    /// Some of the bytes, and the last names, as this number says.
+    /// Some of the bytes, and the last names, as this number says: some writes, or all that was written to some files.
     Some(u64),
 }
 
@@ -102,6 +103,7 @@ impl Log {
             Loss::All => lasting,
             Loss::Some(_) => lasting + chooser.below((ops.len() - lasting) as u64 + 1) as usize,
         };
+        let (by_file, mut files) = (chooser.once_in(2), BTreeMap::new());
         let mut tree = self.before.clone();
         for (i, op) in ops.iter().enumerate() {
             if let Some(file) = op.bytes_of() {
@@ -109,6 +111,7 @@ impl Log {
                 let kept = match crash.loss {
                     Loss::Nothing => true,
                     Loss::Bytes | Loss::All => false,
+                    Loss::Some(_) if by_file => *files.entry(file).or_insert_with(|| chooser.once_in(2)),
                     Loss::Some(_) => chooser.once_in(2),
                 };
                 if forced || kept {

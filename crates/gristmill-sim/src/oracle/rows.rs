@@ -1,6 +1,10 @@
 //! Which row of a pack stands where in each batch of each rank: by "Rows of a pack" of docs/format/order.md alone.
 //! Sequential, slow and obvious; nothing here calls gristmill.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use super::{key, of, perm};
 
 /// How rows are ordered.
@@ -42,6 +46,8 @@ pub struct Rows {
     pub left: Left,
     /// Rows of a batch of all ranks.
     pub batch: u64,
+    /// The order of each epoch that was asked for.
+    pub known: RefCell<BTreeMap<u64, Rc<[u64]>>>,
 }
 
 impl Rows {
@@ -66,38 +72,38 @@ impl Rows {
             (number * self.batch, count * self.epochs)
         };
         let places = (0..self.batch / ranks).map(|i| first + i * ranks + rank).filter(|place| *place < end);
-        let rows: Vec<(u64, u64)> = places
-            .map(|place| (self.selected[self.at(place / count, place % count) as usize], place / count))
-            .collect();
+        let at = |place: u64| self.epoch(place / count)[(place % count) as usize] as usize;
+        let rows: Vec<(u64, u64)> = places.map(|place| (self.selected[at(place)], place / count)).collect();
         let shown = if self.left == Left::Pad { (self.batch / ranks) as usize } else { rows.len() };
         (rows, shown)
     }
 
-    /// What stands at a place of an epoch, counted among the selected rows.
-    fn at(&self, epoch: u64, place: u64) -> u64 {
+    /// What stands at each place of an epoch, counted among the selected rows. Kept, since each batch asks for it.
+    fn epoch(&self, epoch: u64) -> Rc<[u64]> {
+        let known = &mut *self.known.borrow_mut();
+        Rc::clone(known.entry(epoch).or_insert_with(|| self.ordered(epoch).into()))
+    }
+
+    fn ordered(&self, epoch: u64) -> Vec<u64> {
         let (count, of_epoch) = (self.count(), of(key(self.seed, "gather"), "epoch", epoch));
         match self.order {
-            Order::Off => place,
-            Order::Rows => perm(of_epoch, count, place),
+            Order::Off => (0..count).collect(),
+            Order::Rows => (0..count).map(perm(of_epoch, count)).collect(),
             Order::Blocks(size, together) => {
                 let size = size.min(count);
                 let blocks = count.div_ceil(size);
-                let mut before = 0;
-                for group in 0.. {
-                    let members =
-                        (group * together..blocks.min((group + 1) * together)).map(|b| perm(of_epoch, blocks, b));
+                let (nth, mut all) = (perm(of_epoch, blocks), Vec::new());
+                for group in 0..blocks.div_ceil(together) {
+                    let members = (group * together..blocks.min((group + 1) * together)).map(&nth);
                     let numbers = |block: u64| block * size..count.min((block + 1) * size);
                     let (whole, short): (Vec<u64>, Vec<u64>) =
                         members.partition(|block| numbers(*block).count() as u64 == size);
                     let listed: Vec<u64> = whole.into_iter().chain(short).flat_map(numbers).collect();
                     let length = listed.len() as u64;
-                    if place < before + length {
-                        let at = perm(of(of_epoch, "group", group), length, place - before);
-                        return listed[at as usize];
-                    }
-                    before += length;
+                    let at = perm(of(of_epoch, "group", group), length);
+                    all.extend((0..length).map(|place| listed[at(place) as usize]));
                 }
-                unreachable!("a place is below the number of rows")
+                all
             }
         }
     }

@@ -1,5 +1,7 @@
 //! One number -> what a run over rows of a pack is: rows, order, ranks of each start, faults, crashes. Runs nothing.
 
+use std::cell::RefCell;
+
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle, Skip};
 
 use crate::chooser::Chooser;
@@ -135,6 +137,7 @@ impl Scenario {
             apart: self.apart,
             left: self.left,
             batch: self.batch,
+            known: RefCell::default(),
         }
     }
 
