@@ -74,7 +74,7 @@ impl Scenario {
             task,
             crashes: (0..c.within(3, 6)).map(|_| crash(c)).collect(),
             twice: c.once_in(4),
-            refusals: (0..c.below(3)).map(|_| refusal(c)).collect(),
+            refusals: (0..c.below(6)).map(|_| refusal(c)).collect(),
         }
     }
 
