@@ -24,6 +24,8 @@ FRAMEWORK ?= torch
 BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Random cases of each property that names no number of its own; each run draws others. `make soak` tries many more.
+PROPTEST_CASES ?= 64
 AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS ?=
 WITH_RAY ?=
@@ -96,7 +98,7 @@ lint-rust: format-rust
 
 # `cargo test --doc` asks the script for the examples, which documents each crate, too.
 test-rust:
-	RUSTDOC=$(CURDIR)/scripts/documented.sh RUST_TEST_THREADS=$(TEST_THREADS) \
+	RUSTDOC=$(CURDIR)/scripts/documented.sh RUST_TEST_THREADS=$(TEST_THREADS) PROPTEST_CASES=$(PROPTEST_CASES) \
 	  $(CARGO) test --locked --workspace $(AS_TESTED) --no-fail-fast
 
 lint-python: package
@@ -220,6 +222,7 @@ soak: package tables
 	RUNS=$(SIM_RUNS) $(CARGO) run --locked --release -p gristmill-sim
 	GRISTMILL_EXITS=50 $(BIN)/pytest -q tests/test_loader_processes.py
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
+	PROPTEST_CASES=2000 $(CARGO) test --locked --workspace --lib --test formats
 	bash scripts/syzygy.sh agree
 	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture

@@ -181,8 +181,9 @@ mod tests {
             Unpack::Count(1).select(key, 10, Some(&weights), use_count, &mut rows);
             rows[0]
         };
-        let mut counts = [0f64; 10];
-        (0..3300).for_each(|use_count| counts[row(use_count) as usize] += 1.0);
+        let (mut counts, mut all) = ([0f64; 10], Vec::new());
+        (0..330).for_each(|use_count| Unpack::Count(10).select(key, 10, Some(&weights), use_count, &mut all));
+        all.iter().for_each(|row| counts[*row as usize] += 1.0);
         let chi: f64 = counts
             .iter()
             .zip(&weights)
@@ -195,6 +196,7 @@ mod tests {
         let mut three = Vec::new();
         Unpack::Count(3).select(key, 10, Some(&weights), 4, &mut three);
         assert_eq!(three, [row(12), row(13), row(14)]);
+        assert_eq!(three, all[12..15]);
     }
 
     #[test]
