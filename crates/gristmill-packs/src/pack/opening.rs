@@ -68,7 +68,7 @@ pub fn write(folder: &Path, paths: &[PathBuf], types: &ValuationTypes, manifest:
 /// The same for a pack that was added to in a bucket. Of the rows that the pack `before` had it takes from the `opening.index` there that they
 /// lie run by run, so that they need not be fetched; without that file it writes none.
 ///
-/// Errors: as [`write`]; as the opening of the pack `before`.
+/// Errors: as [`write()`]; as the opening of the pack `before`.
 pub fn write_grown(
     before: &Path,
     folder: &Path,
