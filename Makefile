@@ -24,6 +24,7 @@ FRAMEWORK ?= torch
 BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TEST_WORKERS ?= $(shell echo $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)))
 # Random cases of each property that names no number of its own; each run draws others. `make soak` tries many more.
 PROPTEST_CASES ?= 64
 AS_TESTED := --features gristmill-python/as-tested
@@ -107,7 +108,7 @@ lint-python: package
 	$(BIN)/mypy
 
 test-python: package
-	$(BIN)/pytest -n auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal --durations 30
 
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
