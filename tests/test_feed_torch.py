@@ -10,6 +10,8 @@ import gristmill as gm
 
 torch = pytest.importorskip("torch", reason="skipped: PyTorch is not installed")
 adapter: Any = pytest.importorskip("gristmill.torch")
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="skipped: PyTorch sees no GPU here")
+GPU = pytest.param("cuda", marks=NO_GPU)
 
 
 @pytest.fixture(scope="module")
@@ -18,26 +20,30 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
 
 
 def values(batch: dict[str, Any]) -> dict[str, Any]:
-    """Values by name; the two tensors of ids that pairs have stay two."""
-    return {
-        name: [plain({"": item.cpu()})[""] for item in value] if name == "traj_ts_ids" else value
-        for name, value in batch.items()
-    } | plain({name: value.cpu() for name, value in batch.items() if isinstance(value, torch.Tensor)})
+    """Values by name, of lists as well; the two tensors of ids that pairs have stay two."""
+    lists = {name: value for name, value in batch.items() if isinstance(value, list)}
+    return plain({name: value.cpu() for name, value in batch.items() if isinstance(value, torch.Tensor)}) | {
+        name: [plain({"": item.cpu()})[""] if isinstance(item, torch.Tensor) else item for item in value]
+        for name, value in lists.items()
+    }
 
 
+@pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("kind", KINDS)
-def test_tensors_are_those_of_the_loader_and_resume(make: Callable[[str], Any], kind: str) -> None:
-    expected = [values(batch) for batch in adapter.batches(make(kind))][: len(list(adapter.feed(make(kind))))]
-    fed = adapter.feed(make(kind), device="cpu")
-    found = []
+def test_tensors_are_those_of_the_loader_and_resume(make: Callable[[str], Any], kind: str, device: str) -> None:
+    expected = [values(batch) for batch in adapter.batches(make(kind))]
+    fed, found = adapter.feed(make(kind), device=device), []
     for batch in fed:
+        assert all(value.device.type == device for value in batch.values() if isinstance(value, torch.Tensor))
         found.append(values(batch))
         if len(found) == 2:
             state = fed.state_dict()
-    assert found == expected
-    again = adapter.feed(make(kind), ahead=3)
+    # `batches` goes on after the pass that the feed ends with.
+    assert found == expected[: len(found)]
+    assert len(found) == len(list(adapter.feed(make(kind), device="cpu")))
+    again = adapter.feed(make(kind), device=device, ahead=3)
     again.load_state_dict(state)
-    assert [values(batch) for batch in again] == expected[2:]
+    assert [values(batch) for batch in again] == found[2:]
 
 
 def test_a_loader_of_pytorch_takes_a_feed(make: Callable[[str], Any]) -> None:

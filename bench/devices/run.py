@@ -11,7 +11,7 @@ network of 10 blocks of 128 filters. Prints for each, as a table or as JSON:
 """
 
 import argparse
-import importlib
+import importlib.util
 import json
 import resource
 import sys
@@ -65,6 +65,8 @@ def main() -> None:
     )
     words.add_argument("--json", action="store_true")
     args = words.parse_args()
+    if importlib.util.find_spec(args.framework) is None:
+        words.error(f"{args.framework} is not installed here")
     with tempfile.TemporaryDirectory() as made:
         folder = args.folder or Path(made)
         if not (folder / "pack").exists():

@@ -7,6 +7,7 @@ pub mod chooser;
 pub mod coverage;
 pub mod crash;
 pub mod disk;
+pub mod less;
 pub mod oracle;
 pub mod rows;
 pub mod run;

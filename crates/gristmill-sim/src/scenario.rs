@@ -7,6 +7,7 @@ use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
 use crate::chooser::Chooser;
+use crate::less::Less;
 
 /// A file that is there, or comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -287,33 +288,26 @@ impl Scenario {
 impl Scenario {
     /// Every run that is one thing smaller.
     pub fn smaller(&self) -> Vec<Self> {
-        let mut found = Vec::new();
-        let mut push = |change: &dyn Fn(&mut Scenario)| {
-            let mut other = self.clone();
-            change(&mut other);
-            if other != *self {
-                found.push(other);
-            }
-        };
-        push(&|s| s.deeds.clear());
-        push(&|s| s.crashes.clear());
-        push(&|s| s.stop_at = None);
-        push(&|s| s.stale = 0);
-        push(&|s| s.ledger = false);
-        push(&|s| s.begins_again = false);
-        push(&|s| s.limit = None);
-        push(&|s| s.torn = 0);
-        (0..self.deeds.len()).for_each(|i| push(&|s| _ = s.deeds.remove(i)));
-        (0..self.crashes.len()).for_each(|i| push(&|s| _ = s.crashes.remove(i)));
-        (1..self.files.len()).for_each(|i| push(&|s| _ = s.files.remove(i)));
-        (0..self.files.len()).for_each(|i| push(&|s| s.files[i].boards = s.files[i].boards.div_ceil(2)));
-        (0..self.files.len()).for_each(|i| push(&|s| s.files[i].damage = None));
-        push(&|s| s.batches = s.batches.div_ceil(2));
-        push(&|s| s.reservoir /= 2);
-        push(&|s| s.epochs = 1);
-        push(&|s| s.ranks = (1, 0));
-        push(&|s| (s.lanes, s.ranks) = (1, (1, 0)));
-        push(&|s| s.threads = (1, 1));
-        found
+        let mut less = Less::of(self);
+        less.push(|s| s.deeds.clear());
+        less.push(|s| s.crashes.clear());
+        less.push(|s| s.stop_at = None);
+        less.push(|s| s.stale = 0);
+        less.push(|s| s.ledger = false);
+        less.push(|s| s.begins_again = false);
+        less.push(|s| s.limit = None);
+        less.push(|s| s.torn = 0);
+        (0..self.deeds.len()).for_each(|i| less.push(|s| _ = s.deeds.remove(i)));
+        (0..self.crashes.len()).for_each(|i| less.push(|s| _ = s.crashes.remove(i)));
+        (1..self.files.len()).for_each(|i| less.push(|s| _ = s.files.remove(i)));
+        (0..self.files.len()).for_each(|i| less.push(|s| s.files[i].boards = s.files[i].boards.div_ceil(2)));
+        (0..self.files.len()).for_each(|i| less.push(|s| s.files[i].damage = None));
+        less.push(|s| s.batches = s.batches.div_ceil(2));
+        less.push(|s| s.reservoir /= 2);
+        less.push(|s| s.epochs = 1);
+        less.push(|s| s.ranks = (1, 0));
+        less.push(|s| (s.lanes, s.ranks) = (1, (1, 0)));
+        less.push(|s| s.threads = (1, 1));
+        less.found()
     }
 }

@@ -123,9 +123,10 @@ fn no_refusal_of_the_disk_is_silent() {
 fn every_planted_fault_can_be_planted() {
     let (root, folder) =
         (concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), concat!(env!("CARGO_MANIFEST_DIR"), "/planted"));
-    let patches = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let patches: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(patches.len() > 60, "{}", patches.len());
     let fits = |patch: &Path| Command::new("git").args(["apply", "--check"]).arg(patch).current_dir(root).status();
-    let unfit: Vec<PathBuf> = patches.filter(|patch| !fits(patch).unwrap().success()).collect();
+    let unfit: Vec<PathBuf> = patches.into_iter().filter(|patch| !fits(patch).unwrap().success()).collect();
     assert_eq!(unfit, Vec::<PathBuf>::new(), "write them again from the sources");
 }
 

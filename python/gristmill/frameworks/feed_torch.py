@@ -31,8 +31,8 @@ def feed(
 
     To a GPU a batch goes on a stream of its own, straight from the memory of the loader, which is pinned once and used
     again; the stream of the step waits for it on the device. Where the driver does not pin that memory, PyTorch first
-    copies the batch to memory that it has pinned. This process waits only where it is more than `ahead` steps before
-    the device, so that batches do not gather there. On the CPU tensors are the memory of the loader, which has it back
+    copies the batch to memory that it has pinned. This process waits where the device has more than `ahead + 1` steps
+    to do, so that batches do not gather there. On the CPU tensors are the memory of the loader, which has it back
     when they are dropped. Other devices get it by `Tensor.to`.
 
     Args:
@@ -108,9 +108,12 @@ class _Stream:
         with torch.cuda.stream(self._stream):
             _pin(batch)
             host = convert(batch)
-            found = {name: _each(value, self._over) for name, value in host.items()}
-            done = self._stream.record_event()
-        self._copied.append((done, host))
+            try:
+                found = {name: _each(value, self._over) for name, value in host.items()}
+            finally:
+                # Where one array cannot be brought over, the device may read others still.
+                done = self._stream.record_event()
+                self._copied.append((done, host))
 
         def arrive() -> dict[str, Any]:
             stepping = torch.cuda.current_stream(self._device)
@@ -132,7 +135,7 @@ class _Stream:
         return pinned.to(self._device, non_blocking=True)
 
     def _hold_back(self, stepping: torch.cuda.Stream) -> None:
-        """Waits where this process is more than `ahead` steps before the device, where each step has a batch."""
+        """Waits until the device has at most `ahead + 1` steps to do, each of which has a batch."""
         self._steps.append(stepping.record_event(torch.cuda.Event(blocking=True)))
         if len(self._steps) > self._ahead + 1:
             self._steps.popleft().synchronize()

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::gather::Gathered;
-use super::groups::{Grouped, Groups, Sum, make};
+use super::groups::{Extent, Grouped, Groups, Sum, make};
 use super::part::{CONVERT, INTO, SPLIT};
 use super::task::Task;
 use super::{ConvertOptions, Converted, LEVEL, Progress, SplitOptions, SplitUp, read, shards, spaces};
@@ -51,10 +51,9 @@ pub(super) fn convert(
     if options.overwrite {
         return refused("overwrite", "shards of groups go to a new folder");
     }
-    let (input, output) = places(&options.input, &options.output, options.share)?;
+    let extent = extent((&options.input, &options.output), options.share, options.dry_run, &options.stop)?;
     let groups = Groups::of(&options.input, files, size)?;
-    let job = Converting { options, task, shards, input, output, size };
-    let (sum, share) = make(&job, &groups, progress)?;
+    let (sum, share) = make(&Converting { options, task, shards, extent, size }, &groups, progress)?;
     Ok(Converted { share, dry_run: options.dry_run, ..Converted::of(&sum, &options.output) })
 }
 
@@ -63,8 +62,7 @@ struct Converting<'a> {
     task: &'a Task,
     /// Whether shards are read.
     shards: bool,
-    input: PathBuf,
-    output: PathBuf,
+    extent: Extent<'a>,
     size: u64,
 }
 
@@ -73,12 +71,8 @@ impl Grouped for Converting<'_> {
         CONVERT
     }
 
-    fn input(&self) -> &Path {
-        &self.input
-    }
-
-    fn output(&self) -> &Path {
-        &self.output
+    fn extent(&self) -> &Extent<'_> {
+        &self.extent
     }
 
     fn sides(&self) -> Vec<String> {
@@ -131,18 +125,6 @@ impl Grouped for Converting<'_> {
         let (meta, remarks) = shards::meta(found, &self.options.task, self.task, &self.options.spaces)?;
         Ok((meta, remarks, vec![0; found.parts.len()]))
     }
-
-    fn share(&self) -> Option<Share> {
-        self.options.share
-    }
-
-    fn dry_run(&self) -> bool {
-        self.options.dry_run
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.options.stop
-    }
 }
 
 impl Converted {
@@ -174,17 +156,16 @@ pub(super) fn split(
     size: u64,
     progress: &mut Progress<'_>,
 ) -> Result<SplitUp> {
-    let (input, output) = places(&options.input, &options.output, options.share)?;
+    let extent = extent((&options.input, &options.output), options.share, options.dry_run, &options.stop)?;
     let groups = Groups::of(&options.input, files, size)?;
-    let (sum, share) = make(&Splitting { options, sides, input, output, size }, &groups, progress)?;
+    let (sum, share) = make(&Splitting { options, sides, extent, size }, &groups, progress)?;
     Ok(SplitUp { share, dry_run: options.dry_run, ..SplitUp::of(&sum, &options.output) })
 }
 
 struct Splitting<'a> {
     options: &'a SplitOptions,
     sides: &'a [Side],
-    input: PathBuf,
-    output: PathBuf,
+    extent: Extent<'a>,
     size: u64,
 }
 
@@ -193,12 +174,8 @@ impl Grouped for Splitting<'_> {
         SPLIT
     }
 
-    fn input(&self) -> &Path {
-        &self.input
-    }
-
-    fn output(&self) -> &Path {
-        &self.output
+    fn extent(&self) -> &Extent<'_> {
+        &self.extent
     }
 
     fn sides(&self) -> Vec<String> {
@@ -226,18 +203,6 @@ impl Grouped for Splitting<'_> {
 
     fn deal(&self, found: &Gathered) -> Result<(Vec<u8>, Vec<String>, Vec<usize>)> {
         Ok((SplitOptions::meta(found)?, Vec::new(), SplitOptions::dealt(self.sides, found)))
-    }
-
-    fn share(&self) -> Option<Share> {
-        self.options.share
-    }
-
-    fn dry_run(&self) -> bool {
-        self.options.dry_run
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.options.stop
     }
 }
 
@@ -270,10 +235,15 @@ pub(super) fn check_share(share: Option<Share>, size: Option<u64>, shared: &str)
     }
 }
 
-/// Input and output as this machine reaches them; only shares go to a bucket by themselves.
-fn places(input: &Path, output: &Path, share: Option<Share>) -> Result<(PathBuf, PathBuf)> {
+/// What a job has to do, with input and output as this machine reaches them; only shares go to a bucket by themselves.
+fn extent<'a>(
+    (input, output): (&Path, &Path),
+    share: Option<Share>,
+    dry_run: bool,
+    stop: &'a AtomicBool,
+) -> Result<Extent<'a>> {
     let output = if share.is_some() { place(output)? } else { writable(output, "output")?.into_owned() };
-    Ok((resolved(input)?.into_owned(), output))
+    Ok(Extent { input: resolved(input)?.into_owned(), output, share, dry_run, stop })
 }
 
 fn how(level: i32, members: Members) -> ShardOptions {

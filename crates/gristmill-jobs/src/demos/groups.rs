@@ -66,16 +66,25 @@ impl Groups {
     }
 }
 
+/// Where a job on groups reads and writes, and how much of it.
+pub(super) struct Extent<'a> {
+    pub(super) input: PathBuf,
+    /// The folder that it writes.
+    pub(super) output: PathBuf,
+    /// The share of the groups to make; all of them without one.
+    pub(super) share: Option<Share>,
+    /// Whether nothing is written.
+    pub(super) dry_run: bool,
+    /// Set from another thread to end early.
+    pub(super) stop: &'a AtomicBool,
+}
+
 /// A job that makes a shard of each group, on each of its sides.
 pub(super) trait Grouped {
     /// Its name in plans of shares.
     fn job(&self) -> &'static str;
 
-    /// Where its files are.
-    fn input(&self) -> &Path;
-
-    /// The folder that it writes.
-    fn output(&self) -> &Path;
+    fn extent(&self) -> &Extent<'_>;
 
     /// Names of the folders below the output. One empty name is the output itself.
     fn sides(&self) -> Vec<String>;
@@ -97,15 +106,6 @@ pub(super) trait Grouped {
     ///
     /// Errors: `Config` for metadata that would depend on other groups; `Format`.
     fn deal(&self, found: &Gathered) -> Result<(Vec<u8>, Vec<String>, Vec<usize>)>;
-
-    /// The share of the groups to make; all of them without one.
-    fn share(&self) -> Option<Share>;
-
-    /// Whether nothing is written.
-    fn dry_run(&self) -> bool;
-
-    /// Set from another thread to end early.
-    fn stop(&self) -> &AtomicBool;
 }
 
 /// What came of some groups.
@@ -167,15 +167,16 @@ impl Sum {
 ///
 /// Errors: `Config` in `output` for a folder that has files; those of the job; `Stopped`. Nothing is written then.
 pub(super) fn make(job: &dyn Grouped, groups: &Groups, progress: &mut Progress<'_>) -> Result<(Sum, Option<Shared>)> {
-    if let Some(share) = job.share() {
+    let Extent { output, share, dry_run, .. } = job.extent();
+    if let Some(share) = *share {
         return super::part::make(job, groups, share, progress);
     }
-    check_new(job.output(), &job.sides())?;
+    check_new(output, &job.sides())?;
     let (all, mut sum) = (0..groups.units.len(), Sum::default());
-    if job.dry_run() {
+    if *dry_run {
         sum = run(job, groups, all, None, progress)?;
     } else {
-        let (mut staging, left) = Staging::open(job.output(), STAGING, job.job())?;
+        let (mut staging, left) = Staging::open(output, STAGING, job.job())?;
         if left == Found::Unfinished {
             staging.clear(job.job())?;
         }
@@ -240,7 +241,7 @@ fn group(job: &dyn Grouped, groups: &Groups, number: usize, to: Option<&Path>) -
     if let Some(to) = to {
         let name = format!("demos-{number:06}.tar.zst");
         let paths: Vec<PathBuf> = sides.iter().map(|side| to.join(side).join(&name)).collect();
-        let mut told = |_| if job.stop().load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
+        let mut told = |_| if job.extent().stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
         for path in write(&mut found, &dealt, &paths, &meta, &job.shards(), &mut told)? {
             let bytes = std::fs::metadata(&path).map_err(|e| Error::path(&path, &e))?.len();
             let below = path.strip_prefix(to).unwrap_or(&path).to_string_lossy().into_owned();

@@ -52,7 +52,7 @@ pub(super) fn make(
     share: Share,
     progress: &mut Progress<'_>,
 ) -> Result<(Sum, Option<Shared>)> {
-    let Outcome { shared, said, .. } = shares::make(Part { job, groups, progress }, share, job.dry_run())?;
+    let Outcome { shared, said, .. } = shares::make(Part { job, groups, progress }, share, job.extent().dry_run)?;
     Ok((said.map(|said| said.sum).unwrap_or_default(), Some(shared)))
 }
 
@@ -71,11 +71,11 @@ impl Job for Part<'_, '_> {
     }
 
     fn input(&self) -> &Path {
-        self.job.input()
+        &self.job.extent().input
     }
 
     fn output(&self) -> &Path {
-        self.job.output()
+        &self.job.extent().output
     }
 
     fn options(&self) -> Result<BTreeMap<String, Value>> {
@@ -87,8 +87,8 @@ impl Job for Part<'_, '_> {
     }
 
     fn check_output(&self) -> Result<()> {
-        shares::check_free(self.job.output())?;
-        check_new(self.job.output(), &self.job.sides())
+        shares::check_free(self.output())?;
+        check_new(self.output(), &self.job.sides())
     }
 
     fn take(self, units: Range<usize>, of: &Shared, attempt: &mut Attempt) -> Result<Record> {
@@ -144,6 +144,11 @@ fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Sum> {
     let (output, sides) = (whole.output(), sides(whole));
     let (mut sum, mut files) = (Sum::default(), Vec::new());
     for (folder, said) in whole.parts::<Record>()? {
+        if let Some((name, _)) = said.sum.files.iter().find(|(name, _)| !is_shard(name, &sides)) {
+            let text =
+                format!("its record has a file `{}`, which is no shard; make the share again", name.escape_debug());
+            return Err(FormatError::new(Kind::Corrupt, text).in_source(folder.display().to_string()).into());
+        }
         files.extend(said.sum.files.iter().map(|(name, bytes)| (folder.join(FILES).join(name), name.clone(), *bytes)));
         sum.add(said.sum).map_err(|e| e.in_source(folder.display().to_string()))?;
     }
@@ -190,9 +195,38 @@ fn sides(whole: &Whole) -> Vec<String> {
     into.map_or_else(|| vec![String::new()], names)
 }
 
+/// Whether a name is that of a shard on one of the sides: what a record says leads nowhere else.
+fn is_shard(name: &str, sides: &[String]) -> bool {
+    let (side, file) = name.split_once('/').unwrap_or(("", name));
+    sides.iter().any(|own| own == side) && file.starts_with("demos-") && !file.contains('/')
+}
+
 /// Whether the file `to` is there, with the bytes of `from`.
 fn is_one(from: &Path, to: &PathBuf) -> Result<bool> {
     let Ok(there) = File::open(to) else { return Ok(false) };
     let refused = |e: std::io::Error| Error::path(from, &e);
     is_same(&mut BufReader::new(File::open(from).map_err(refused)?), &mut BufReader::new(there)).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_records_are_shards_of_a_side() {
+        let sides = ["train".to_owned(), "test".to_owned()];
+        assert!(is_shard("train/demos-000000.tar.zst", &sides));
+        for name in [
+            "demos-000000.tar.zst",
+            "../demos-000000",
+            "train/../demos-0",
+            "train/demos-/../x",
+            "train/x",
+            "other/demos-0",
+        ] {
+            assert!(!is_shard(name, &sides), "{name}");
+        }
+        assert!(is_shard("demos-000000.tar.zst", &[String::new()]));
+        assert!(!is_shard("/demos-000000.tar.zst", &["..".to_owned()]));
+    }
 }

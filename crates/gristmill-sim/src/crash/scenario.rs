@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::log::{Crash, Loss};
 use super::task::{Task, Verb};
 use crate::chooser::Chooser;
+use crate::less::Less;
 
 /// Changes of a disk that the system refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,25 +81,18 @@ impl Scenario {
 
     /// Every run that is one thing smaller.
     pub(super) fn less(&self) -> Vec<Self> {
-        let mut found = Vec::new();
-        let mut push = |change: &dyn Fn(&mut Scenario)| {
-            let mut other = self.clone();
-            change(&mut other);
-            if other != *self {
-                found.push(other);
-            }
-        };
-        push(&|s| s.refusals.clear());
-        push(&|s| s.crashes.clear());
-        push(&|s| s.twice = false);
-        (0..self.crashes.len()).for_each(|i| push(&|s| _ = s.crashes.remove(i)));
-        (0..self.refusals.len()).for_each(|i| push(&|s| _ = s.refusals.remove(i)));
-        (0..self.crashes.len()).for_each(|i| push(&|s| s.crashes[i].torn = 0));
-        (0..self.crashes.len()).for_each(|i| push(&|s| s.crashes[i].loss = Loss::Nothing));
-        push(&|s| s.task.games = 1);
-        push(&|s| s.task.shard_rows = None);
-        push(&|s| s.task.workers = 1);
-        push(&|s| s.task.checkpoint_rows = 100);
-        found
+        let mut less = Less::of(self);
+        less.push(|s| s.refusals.clear());
+        less.push(|s| s.crashes.clear());
+        less.push(|s| s.twice = false);
+        (0..self.crashes.len()).for_each(|i| less.push(|s| _ = s.crashes.remove(i)));
+        (0..self.refusals.len()).for_each(|i| less.push(|s| _ = s.refusals.remove(i)));
+        (0..self.crashes.len()).for_each(|i| less.push(|s| s.crashes[i].torn = 0));
+        (0..self.crashes.len()).for_each(|i| less.push(|s| s.crashes[i].loss = Loss::Nothing));
+        less.push(|s| s.task.games = 1);
+        less.push(|s| s.task.shard_rows = None);
+        less.push(|s| s.task.workers = 1);
+        less.push(|s| s.task.checkpoint_rows = 100);
+        less.found()
     }
 }

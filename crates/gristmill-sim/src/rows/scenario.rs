@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle, Skip};
 
 use crate::chooser::Chooser;
+use crate::less::Less;
 use crate::oracle::rows::{Left, Order, Rows};
 
 /// How a start ends.
@@ -186,33 +187,26 @@ fn ranges(c: &mut Chooser, end: u64) -> Vec<(u64, u64)> {
 impl Scenario {
     /// Every run that is one thing smaller.
     pub fn smaller(&self) -> Vec<Self> {
-        let mut found = Vec::new();
-        let mut push = |change: &dyn Fn(&mut Scenario)| {
-            let mut other = self.clone();
-            change(&mut other);
-            if other != *self {
-                found.push(other);
-            }
-        };
-        push(&|s| s.ledger = false);
-        push(&|s| s.far = false);
-        push(&|s| s.skips.clear());
-        push(&|s| s.seek = 0);
-        push(&|s| s.epochs = 1);
-        push(&|s| s.apart = false);
-        push(&|s| s.order = Order::Off);
-        push(&|s| s.selected = vec![(0, s.rows)]);
-        push(&|s| (s.rows, s.selected) = (s.rows.div_ceil(2), vec![(0, s.rows.div_ceil(2))]));
-        (1..self.starts.len()).for_each(|i| push(&|s| _ = s.starts.remove(i)));
+        let mut less = Less::of(self);
+        less.push(|s| s.ledger = false);
+        less.push(|s| s.far = false);
+        less.push(|s| s.skips.clear());
+        less.push(|s| s.seek = 0);
+        less.push(|s| s.epochs = 1);
+        less.push(|s| s.apart = false);
+        less.push(|s| s.order = Order::Off);
+        less.push(|s| s.selected = vec![(0, s.rows)]);
+        less.push(|s| (s.rows, s.selected) = (s.rows.div_ceil(2), vec![(0, s.rows.div_ceil(2))]));
+        (1..self.starts.len()).for_each(|i| less.push(|s| _ = s.starts.remove(i)));
         for i in 0..self.starts.len() {
-            push(&|s| s.starts[i].ranks = 1);
-            push(&|s| s.starts[i].batches = s.starts[i].batches.div_ceil(2));
-            push(&|s| s.starts[i].lost = 0);
-            push(&|s| s.starts[i].ahead = 0);
-            push(&|s| s.starts[i].stall = 0);
-            push(&|s| s.starts[i].ends = Ends::Stop);
-            push(&|s| (s.starts[i].threads, s.starts[i].queue) = (1, 1));
+            less.push(|s| s.starts[i].ranks = 1);
+            less.push(|s| s.starts[i].batches = s.starts[i].batches.div_ceil(2));
+            less.push(|s| s.starts[i].lost = 0);
+            less.push(|s| s.starts[i].ahead = 0);
+            less.push(|s| s.starts[i].stall = 0);
+            less.push(|s| s.starts[i].ends = Ends::Stop);
+            less.push(|s| (s.starts[i].threads, s.starts[i].queue) = (1, 1));
         }
-        found
+        less.found()
     }
 }
