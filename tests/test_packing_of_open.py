@@ -52,6 +52,39 @@ def test_selected_runs_of_2048(tmp_path: Path) -> None:
         gm.pack(rows, tmp_path / "again", existing="append")
 
 
+def test_steps_of_demonstrations_are_stored_as_they_are_where_that_is_asked_for(tmp_path: Path) -> None:
+    obs = np.repeat(np.arange(12, dtype=np.uint8), 4 * 300).reshape(12, 4, 300)
+    demos = gm.demos.from_arrays([5, 7], {"obs": obs, "acts": np.arange(12)})
+    assert gm.pack(demos, tmp_path / "zstd").codec is None
+    assert gm.pack(demos, tmp_path / "raw", codec="raw", dry_run=True).codec == "raw"
+    assert gm.pack(demos, tmp_path / "raw", codec="raw").codec == "raw"
+    assert gm.pack(tmp_path / "raw", tmp_path / "packed", codec="zstd").codec == "zstd"
+    packs = {name: gm.open(tmp_path / name) for name in ("zstd", "raw", "packed")}
+    size = {name: (tmp_path / name / "games-00000.chunks").stat().st_size for name in packs}
+    assert max(size["zstd"], size["packed"]) < 3600 < size["raw"]
+    rows = np.array([11, 0, 5, 4, 5])
+    for pack in packs.values():
+        taken = pack.take(rows)
+        np.testing.assert_array_equal(taken["obs"], obs[rows])
+        np.testing.assert_array_equal(taken["acts"], rows)
+        with gm.DataLoader(pack, batch_size=6, shuffle=False, threads=2) as loader:
+            np.testing.assert_array_equal(np.concatenate([np.array(batch["obs"]) for batch in loader]), obs)
+
+
+def test_a_codec_is_refused_where_it_does_not_go(tmp_path: Path) -> None:
+    rows = gm.open(write_pack(tmp_path / "rows", make_rows(1)))
+    table = [np.zeros(3, [("board", "i1", 4)])]
+    games: list[tuple[object, str]] = [(write_games(tmp_path / "games", 1), "games of chess"), (rows, "codec")]
+    for source, says in [*games, (table, "is for demonstrations")]:
+        with pytest.raises(gm.ConfigError, match=says) as refused:
+            gm.pack(source, tmp_path / "none", codec="raw")
+        assert refused.value.field == "codec"
+        assert not (tmp_path / "none").exists()
+    with pytest.raises(gm.ConfigError, match="`lz4`") as refused:
+        gm.pack(tmp_path / "games", tmp_path / "none", codec="lz4")  # type: ignore[arg-type]
+    assert refused.value.field == "codec"
+
+
 def test_a_folder_of_files_with_readers_of_their_own(tmp_path: Path) -> None:
     """One is what the folder means; of several the error names the calls that open one, and all."""
     folder = tmp_path / "runs"

@@ -6,7 +6,7 @@ use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::marks::Mark;
 use gristmill_format::container::sums;
-use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
+use gristmill_format::demo::pack::{Blocks, PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
 
@@ -63,7 +63,7 @@ pub fn trajectory(data: &[u8]) {
     }
     let mut again = Vec::new();
     let trajectory = Trajectory { about: &about, records: &records, extras: &extras, end: packed.end() };
-    if pack(&trajectory, &mut again).is_ok() {
+    if pack(&trajectory, Blocks::default(), &mut again).is_ok() {
         let back = PackedTrajectory::new(&again).expect("what was packed");
         assert_eq!(back.about().expect("what was packed"), about);
         assert!(back.extras(0..frames).expect("what was packed") == extras);

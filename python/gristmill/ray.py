@@ -67,6 +67,7 @@ def pack(
     num_cpus: float = 1,
     address: str | None = None,
     layout: Literal["aligned48", "packed46"] | None = None,
+    codec: Literal["zstd", "raw"] | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
@@ -83,6 +84,7 @@ def pack(
         num_cpus: processors of each task.
         address: of the cluster.
         layout: as for `gristmill.pack`.
+        codec: as for `gristmill.pack`.
         shard_rows: as for `gristmill.pack`.
         workers: threads of each task.
         on_error: as for `gristmill.pack`.
@@ -90,7 +92,7 @@ def pack(
         dry_run: see what would be made only.
         progress: called with the shares that are done, and all.
     """
-    options = {"layout": layout, "shard_rows": shard_rows, "on_error": on_error, "weigh": list(weigh)}
+    options = {"layout": layout, "codec": codec, "shard_rows": shard_rows, "on_error": on_error, "weigh": list(weigh)}
     cluster = Cluster(shares, num_cpus, address, workers)
     return by_shares("pack", (input, output), options, cluster, dry_run, progress)
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gristmill_format::demo::pack::{About, Trajectory, pack};
+use gristmill_format::demo::pack::{About, Blocks, Trajectory, pack};
 use gristmill_format::demo::trajectory::{End, layout};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::Scalar;
@@ -25,6 +25,7 @@ pub(crate) fn trajectory_of(shape: &[usize]) -> Vec<u8> {
     let extras = [("infos".to_owned(), vec![(0, Extra::Json("{}".to_owned())), (8, Extra::Text("end".to_owned()))])];
     let mut out = Vec::new();
     let end = End::Terminated;
-    pack(&Trajectory { about: &about, records: &records, extras: &extras.into(), end }, &mut out).unwrap();
+    let trajectory = Trajectory { about: &about, records: &records, extras: &extras.into(), end };
+    pack(&trajectory, Blocks::Compressed, &mut out).unwrap();
     out
 }

@@ -49,6 +49,7 @@ def add_to(verbs: Verbs) -> None:
     parser.add_argument("--append", action="store_true", help="add trajectories that the pack lacks")
     parser.add_argument("--resume", action="store_true", help="resume a job that was interrupted")
     parser.add_argument("--shard-rows", metavar="N", type=whole(1), help="steps in each file")
+    parser.add_argument("--codec", choices=("zstd", "raw"), help="how steps are stored [default: zstd]")
     policies = ("skip", "quarantine", "raise")
     parser.add_argument(
         "--on-error", choices=policies, default="skip", help="what to do with a trajectory that cannot be packed"
@@ -81,6 +82,7 @@ def _run(args: argparse.Namespace) -> Told:
         done = pack(
             source,
             output,
+            codec=args.codec,
             shard_rows=args.shard_rows,
             workers=args.threads,
             existing=ways[0] if ways else "refuse",  # type: ignore[arg-type]  # one of the words of `pack`

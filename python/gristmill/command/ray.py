@@ -99,6 +99,8 @@ def _pack(job: Any) -> None:
     job.add_argument("--shard-rows", metavar="N", type=whole(1), help="rows in each file")
     layouts = ("aligned48", "packed46")
     job.add_argument("--layout", choices=layouts, help="form of the rows of 2048 [default: aligned48]")
+    says = "how steps of demonstrations are stored [default: zstd]"
+    job.add_argument("--codec", choices=("zstd", "raw"), help=says)
     policies = ("skip", "quarantine", "raise")
     says = "what to do with a game that cannot be packed"
     job.add_argument("--on-error", choices=policies, default="skip", help=says)
@@ -107,7 +109,8 @@ def _pack(job: Any) -> None:
         'a rule that weighs chess games, such as "diff_focus_q_weight = 6, diff_focus_pol_scale = 2"; may be repeated'
     )
     job.add_argument("--weigh", metavar="RULE", type=_rule, action="append", default=[], help=says)
-    job.set_defaults(run=_run, make=ray.pack, threaded="workers", own=("shard_rows", "layout", "on_error", "weigh"))
+    own = ("shard_rows", "layout", "codec", "on_error", "weigh")
+    job.set_defaults(run=_run, make=ray.pack, threaded="workers", own=own)
 
 
 def _rescore(job: Any) -> None:

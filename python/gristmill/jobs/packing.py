@@ -62,6 +62,8 @@ class Packed:
     cpu_seconds: float
     peak_rss: int | None
     share: Share | None = None
+    #: How the job stores steps of demonstrations, where a codec was named for it or for the job before it.
+    codec: Literal["zstd", "raw"] | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def pack(
     output: Path,
     *,
     layout: Literal["aligned48", "packed46"] | Layout | npt.DTypeLike | None = None,
+    codec: Literal["zstd", "raw"] | None = None,
     shard_rows: int | None = None,
     workers: int | None = None,
     share: part.OneOf | None = None,
@@ -182,6 +185,9 @@ def pack(
         output: folder of the pack.
         layout: of 2048, form of the rows; by default 48 bytes, or that of the pack that is added to. Of games of one's
             own, the fields of a row, a structured dtype; by default those of the first game, or of the table.
+        codec: of demonstrations, how to store their steps: `"zstd"` compresses them, `"raw"` stores them as they are:
+            several times as large, and read without unpacking. By default the job compresses them, keeps packed ones as
+            they are, and with `existing="append"` stores steps as the job before it.
         shard_rows: rows of every file but the last; by default one file.
         workers: threads; never changes a byte.
         share: of files that many machines pack, the share that is packed now, `"17/400"` or `(17, 400)`, counted from
@@ -212,7 +218,7 @@ def pack(
     """
     own = {"layout": layout, "columns": columns, "facts": facts, "identity": identity, "game": game}
     form = layout if isinstance(layout, str) else None
-    given = {"layout": form, "shard_rows": shard_rows, "workers": workers}
+    given = {"layout": form, "codec": codec, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options |= {"output": os.fspath(output)} | ({} if share is None else {"share": part.words(share)})
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
@@ -281,7 +287,7 @@ def _is_of_records(source: Any, own: Mapping[str, Any], fields: Mapping[str, str
 
 def _packed_rows(folder: str, options: dict[str, Any]) -> Packed:
     """A pack made of a folder of 2048 rows."""
-    for name in ("weigh", "resume", "append"):
+    for name in ("weigh", "codec", "resume", "append"):
         if options.get(name) or options["existing"] == name:
             raise ConfigError(f"{name} does not go with rows of a pack; gristmill.merge joins packs", field=name)
     done = convert(

@@ -44,6 +44,10 @@ pub(crate) struct Pack {
     /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) layout: Option<Layout>,
+    /// How steps of demonstrations are stored. Without it they are compressed, those that are packed already stay as they are, and
+    /// --append stores steps as the job before it [default: zstd].
+    #[arg(long, value_name = "CODEC", value_enum)]
+    pub(crate) codec: Option<Codec>,
     /// Pack share N of OF, from 1 on, beside OUT: for jobs on many machines, each of which packs some. `gristmill commit OUT`
     /// makes the pack of all; `gristmill shares OUT` lists them.
     #[arg(long, value_name = "N/OF", value_parser = one_of, conflicts_with_all = ["overwrite", "resume", "append", "abandon"])]
@@ -239,6 +243,15 @@ pub(crate) enum Layout {
     /// 46 bytes, byte for byte as existing packs have them.
     #[value(name = "packed46")]
     Packed,
+}
+
+/// How steps of demonstrations are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Codec {
+    /// Compressed by Zstandard.
+    Zstd,
+    /// As they are: several times as large, and read without unpacking.
+    Raw,
 }
 
 /// What to do about a game that cannot be packed.

@@ -10,12 +10,12 @@ use gristmill_engine::store::publish::is_staged;
 use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
 use gristmill_jobs::delivery::Delivery;
-use gristmill_jobs::pack::{self, Existing, PackOptions};
+use gristmill_jobs::pack::{self, Existing, PackOptions, Storing};
 use gristmill_jobs::recover::RecoverOptions;
 
 use super::delivery::deliver;
 use super::shares::AGAIN_OF_SHARE;
-use crate::args::pack::{Layout, OnError, Pack};
+use crate::args::pack::{Codec, Layout, OnError, Pack};
 use crate::failure::{Failure, Result};
 use crate::report::{self, packing};
 use crate::stopping;
@@ -43,6 +43,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     options.share = args.share;
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
+    options.codec = args.codec.map(Storing::from);
     options.checkpoint_rows = args.checkpoint_rows.unwrap_or(options.checkpoint_rows);
     let rules = args.weigh.iter().map(|rule| PositionSamplingConfig::from_words("weigh", rule));
     options.weigh = rules.collect::<Result<_, Error>>()?;
@@ -127,6 +128,15 @@ impl From<Layout> for RowForm {
         match layout {
             Layout::Aligned => RowForm::Aligned,
             Layout::Packed => RowForm::Packed,
+        }
+    }
+}
+
+impl From<Codec> for Storing {
+    fn from(codec: Codec) -> Self {
+        match codec {
+            Codec::Zstd => Storing::Zstd,
+            Codec::Raw => Storing::Raw,
         }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) fn packed(packed: &Packed) -> String {
     } else {
         let _ = write!(out, "{pack} {verb} {rows} rows of {runs} games in {files}, {layout}");
     }
+    if let Some(codec) = packed.codec {
+        let _ = write!(out, ", codec {}", codec.name());
+    }
     let mut part = |n: u64, what: &str| {
         if n > 0 {
             let _ = write!(out, "; {n} {what}");

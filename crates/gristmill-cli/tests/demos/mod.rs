@@ -1,5 +1,6 @@
 //! Demonstrations on the real binary: convert, split, stats, inspect and verify over files of our own.
 
+mod codecs;
 mod converting;
 mod counting;
 mod endings;

@@ -21,6 +21,16 @@ const LEVEL: i32 = 12;
 /// Largest element that blocks are turned by.
 const MOST_UNIT: usize = 16;
 
+/// How the blocks of a packed trajectory are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Blocks {
+    /// Compressed by Zstandard, where that makes them smaller.
+    #[default]
+    Compressed,
+    /// As they are: larger, and read without unpacking.
+    Plain,
+}
+
 /// A trajectory that is to be packed.
 #[derive(Debug, Clone, Copy)]
 pub struct Trajectory<'a> {
@@ -34,11 +44,12 @@ pub struct Trajectory<'a> {
     pub end: End,
 }
 
-/// Packs a trajectory to the end of `out`, which is empty.
+/// Packs a trajectory to the end of `out`, which is empty. `blocks` says how records are stored; what travels beside them is
+/// compressed in any case.
 ///
 /// Errors: `Empty` without frames, `WrongSize` for a part of a record, `TooLarge` for 4 GiB and for a field or value of more than
 /// 64 MiB in one frame, `Unsupported` for records within records; the field is named.
-pub fn pack(trajectory: &Trajectory<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub fn pack(trajectory: &Trajectory<'_>, blocks: Blocks, out: &mut Vec<u8>) -> Result<()> {
     let (layout, records) = (&trajectory.about.layout, trajectory.records);
     let size = layout.size();
     if records.is_empty() || !records.len().is_multiple_of(size) {
@@ -52,10 +63,11 @@ pub fn pack(trajectory: &Trajectory<'_>, out: &mut Vec<u8>) -> Result<()> {
     header.fields = pieces.fields;
     out.resize(Header::len(header.fields.len(), 1 + pieces.pools.len()), 0);
     header.put_about(trajectory.about, out)?;
-    header.runs.push(Run::pack(&pieces.rows, (pieces.row, pieces.row), ROWS, Some(LEVEL), out)?);
+    let level = (blocks == Blocks::Compressed).then_some(LEVEL);
+    header.runs.push(Run::pack(&pieces.rows, (pieces.row, pieces.row), ROWS, level, out)?);
     for (i, pool) in pieces.pools.iter().enumerate() {
         let unit = if pool.unit <= MOST_UNIT { pool.unit } else { 1 };
-        let run = Run::pack(&pool.bytes, (pool.piece, unit), PIECES, Some(LEVEL), out).map_err(|e| {
+        let run = Run::pack(&pool.bytes, (pool.piece, unit), PIECES, level, out).map_err(|e| {
             let field = header.fields.iter().position(|place| usize::from(place.run) == i + 1);
             let name = field.map_or("", |field| &layout.fields()[field].name);
             Error::new(e.kind(), format!("field `{name}`: {}", e.detail()))

@@ -20,7 +20,7 @@ mod source;
 mod tests;
 
 pub use decode::{PackedTrajectory, Scratch};
-pub use encode::{Trajectory, content, pack};
+pub use encode::{Blocks, Trajectory, content, pack};
 pub use gristmill_bytes::container::shelf::Shelf;
 pub use header::About;
 pub use source::{CODEC, Demo, PACKED, PackedDemos};

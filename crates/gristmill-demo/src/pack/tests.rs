@@ -7,7 +7,7 @@ use gristmill_bytes::error::Kind;
 use gristmill_bytes::layout::{Layout, Scalar};
 use proptest::prelude::*;
 
-use super::{About, PackedTrajectory, Scratch, Shelf, Trajectory, content, pack};
+use super::{About, Blocks, PackedTrajectory, Scratch, Shelf, Trajectory, content, pack};
 use crate::trajectory::{End, layout};
 use crate::value::Extra;
 
@@ -19,8 +19,12 @@ fn about(layout: &Arc<Layout>) -> About {
 }
 
 fn packed(layout: &Arc<Layout>, records: &[u8], extras: &Extras, end: End) -> Vec<u8> {
+    stored(layout, records, extras, end, Blocks::Compressed)
+}
+
+fn stored(layout: &Arc<Layout>, records: &[u8], extras: &Extras, end: End, blocks: Blocks) -> Vec<u8> {
     let mut out = Vec::new();
-    pack(&Trajectory { about: &about(layout), records, extras, end }, &mut out).unwrap();
+    pack(&Trajectory { about: &about(layout), records, extras, end }, blocks, &mut out).unwrap();
     out
 }
 
@@ -56,7 +60,7 @@ proptest! {
         fields in prop::collection::vec(any_field(), 1..6), frames in 1usize..30, seed in any::<u64>(), period in 1usize..9,
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         beside in prop::collection::btree_map(0usize..30, ".{0,40}", 0..12), truncated in any::<bool>(),
-        room in 0usize..4096,
+        plain in any::<bool>(), room in 0usize..4096,
     ) {
         let named: Vec<(String, Scalar, Vec<usize>)> =
             fields.into_iter().enumerate().map(|(i, (scalar, shape))| (format!("f{i}"), scalar, shape)).collect();
@@ -72,8 +76,9 @@ proptest! {
             extras.entry(format!("x{}", frame % 2)).or_default().push((frame, kinds[frame % 3].clone()));
         }
         let end = if truncated { End::Truncated } else { End::Terminated };
-        let bytes = packed(&layout, &records, &extras, end);
-        prop_assert_eq!(&packed(&layout, &records, &extras, end), &bytes, "the same gives the same");
+        let blocks = if plain { Blocks::Plain } else { Blocks::Compressed };
+        let bytes = stored(&layout, &records, &extras, end, blocks);
+        prop_assert_eq!(&stored(&layout, &records, &extras, end, blocks), &bytes, "the same gives the same");
         let back = PackedTrajectory::new(&bytes).unwrap();
         prop_assert_eq!((back.frames(), back.end(), back.about().unwrap()), (frames, end, about(&layout)));
         let (mut scratch, mut record) = (Scratch::default(), vec![0xEE; layout.size()]);
@@ -183,7 +188,9 @@ fn cuts_and_changed_bytes_are_refused_or_give_as_many_bytes() {
     let about = about(&layout);
     let refused = |records: &[u8], out: &mut Vec<u8>| {
         let extras = &Extras::new();
-        pack(&Trajectory { about: &about, records, extras, end: End::Terminated }, out).unwrap_err().kind()
+        pack(&Trajectory { about: &about, records, extras, end: End::Terminated }, Blocks::Plain, out)
+            .unwrap_err()
+            .kind()
     };
     assert_eq!((refused(&[], &mut out), refused(&records[1..], &mut out)), (Kind::Empty, Kind::WrongSize));
 }

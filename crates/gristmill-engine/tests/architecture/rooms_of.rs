@@ -128,7 +128,7 @@ pub(crate) const HOUSES: [House; 15] = [
             ("demos", &["meter", "rewrite", "shares"]),
             ("bench", &["feed", "files", "meter", "work"]),
             ("dedup", &["content", "mark", "reports", "shares"]),
-            ("pack", &["delivery", "files", "meter", "rewrite", "shares", "sidecar", "work"]),
+            ("pack", &["delivery", "files", "kinds", "meter", "rewrite", "shares", "sidecar", "work"]),
             ("convert", &["demos", "merge", "meter", "pack"]),
             ("inspect", &["files", "kinds", "pack", "rewrite", "work"]),
             ("recover", &["pack"]),

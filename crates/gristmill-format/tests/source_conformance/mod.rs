@@ -14,7 +14,7 @@ use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
-use gristmill_format::demo::pack::{self as demo, About, Trajectory};
+use gristmill_format::demo::pack::{self as demo, About, Blocks, Trajectory};
 use gristmill_format::demo::trajectory::{End, layout};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::detect::{Format, detect, open};
@@ -181,7 +181,8 @@ fn a_chunk_file_of_packed_trajectories() {
         let mut packed = Vec::new();
         let extras = BTreeMap::from([("infos".to_owned(), vec![(0, Extra::Json("{\"t\":0}".into()))])]);
         let end = if i == 0 { End::Truncated } else { End::Terminated };
-        demo::pack(&Trajectory { about: &about, records, extras: &extras, end }, &mut packed).unwrap();
+        let trajectory = Trajectory { about: &about, records, extras: &extras, end };
+        demo::pack(&trajectory, Blocks::default(), &mut packed).unwrap();
         index.add(&format!("demos/{i}"), (records.len() / layout.size()) as u32, &packed).unwrap();
         file.extend(packed);
     }

@@ -9,9 +9,10 @@ mod g2048;
 mod katago;
 mod records;
 
+use gristmill_engine::error::{Error, Result};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 
-use crate::work::Work;
+use crate::work::{Storing, Work};
 
 /// What each kind's chunks are for the jobs.
 const WORKS: [&dyn Work; 7] =
@@ -32,6 +33,21 @@ pub(crate) fn of(name: &str) -> FormatResult<&'static dyn Work> {
 /// The jobs on chunks of every kind.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Work> {
     WORKS.into_iter()
+}
+
+/// Refuses a codec that packs of the kind of this name do not offer.
+///
+/// Errors: `Config` in `codec`, with the kinds that offer it.
+pub(crate) fn offers(name: &str, codec: Option<Storing>) -> Result<()> {
+    let Some(codec) = codec else { return Ok(()) };
+    if of(name)?.codecs().contains(&codec) {
+        return Ok(());
+    }
+    let games = |name: &str| gristmill_engine::kinds::of(name).map(|kind| kind.games());
+    let offer = all().filter(|work| work.codecs().contains(&codec));
+    let offer = offer.map(|work| games(work.name())).collect::<FormatResult<Vec<_>>>()?;
+    let text = format!("packs of {} have one codec; `{}` is for {}", games(name)?, codec.name(), offer.join(", "));
+    Err(Error::config("codec", format!("{text}; leave it out")))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result
     }
     let making = making(whole)?;
     let kind = whole.plan.options.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let all = Packed { pack: shown.to_string(), layout: label(kind, &making), ..sums(&parts) };
+    let all = Packed { pack: shown.to_string(), layout: label(kind, &making), codec: making.codec, ..sums(&parts) };
     if whole.options.dry_run {
         return Ok(Packed { dry_run: true, ..all });
     }

@@ -41,6 +41,7 @@ use crate::delivery::{Delivery, Earlier};
 pub use crate::files::is_unreadable;
 use crate::files::{self, Found};
 use crate::shares::{Share, Shared, place};
+pub use crate::work::Storing;
 
 /// What to do about a game that cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -126,6 +127,9 @@ pub struct PackOptions {
     /// Rules by which chess games are weighed, beside that of the column `weight`: streams and loaders that sample by these very
     /// numbers need not weigh them again.
     pub weigh: Vec<PositionSamplingConfig>,
+    /// How the job stores steps of demonstrations. With none it compresses them, and keeps packed ones as they are; where it adds to a
+    /// pack or resumes, it stores them as the job before it.
+    pub codec: Option<Storing>,
     /// Bytes of one data set of demonstrations that are held in memory; a larger one goes through columns beside the pack.
     pub held_bytes: usize,
     /// Look at the games only, and write nothing.
@@ -200,6 +204,7 @@ impl PackOptions {
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
             weigh: Vec::new(),
+            codec: None,
             held_bytes: 512 << 20,
             dry_run: false,
             stop: Arc::default(),
@@ -229,6 +234,8 @@ pub struct Packed {
     pub share: Option<Shared>,
     /// `aligned48` or `packed46`.
     pub layout: &'static str,
+    /// How the job stores steps of demonstrations, where the user named a codec for it or for the job before it.
+    pub codec: Option<Storing>,
     /// Games found in the input.
     pub games: u64,
     /// Games that were in the pack already.

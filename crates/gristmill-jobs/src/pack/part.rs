@@ -63,14 +63,14 @@ pub(super) fn pack(options: &PackOptions, share: Share, progress: &mut dyn FnMut
         return Err(Error::config("input", text));
     };
     listed.check(options)?;
-    let layout = listed.label(options);
+    let (layout, codec) = (listed.label(options), options.codec);
     let made = make(Packing { options, listed, units, progress }, share, options.dry_run)?;
     let inputs = made.shared.inputs;
     let packed = match made.said {
         Some(said) if !options.dry_run => of_said(said),
         _ => Packed { games: inputs, runs: inputs, dry_run: options.dry_run, ..Packed::default() },
     };
-    Ok(Packed { pack: made.folder.display().to_string(), share: Some(made.shared), layout, ..packed })
+    Ok(Packed { pack: made.folder.display().to_string(), share: Some(made.shared), layout, codec, ..packed })
 }
 
 /// A job of packing that is cut into shares.
@@ -139,6 +139,7 @@ fn recorded(options: &PackOptions, listed: &Listed) -> Result<BTreeMap<String, V
         ("weigh".to_owned(), weigh),
     ]);
     recorded.extend(options.layout.map(|form| ("layout".to_owned(), json!(layout_name(form)))));
+    recorded.extend(options.codec.map(|codec| ("codec".to_owned(), json!(codec))));
     recorded.extend(options.shard_rows.map(|rows| ("shard_rows".to_owned(), json!(rows))));
     Ok(recorded)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
-use gristmill_engine::kinds;
+use gristmill_engine::kinds::{self, Kind as Game, Way};
 use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{Manifest, Skipped};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter};
@@ -28,6 +28,7 @@ use super::discover::Discovered;
 use super::flow::{Flow, Work};
 use super::game::Identity;
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
+use crate::kinds::offers;
 use crate::sidecar;
 
 impl Games for Discovered {
@@ -41,7 +42,7 @@ impl Games for Discovered {
             _ if self.sidecars.is_empty() => Err(nothing(options, self).into()),
             Some(e) => Err(e.clone().into()),
             None if !options.weigh.is_empty() => Err(Error::config("weigh", "only positions of chess weigh")),
-            None => Ok(()),
+            None => of_rows().map_or(Ok(()), |kind| offers(kind.name(), options.codec)),
         }
     }
 
@@ -107,6 +108,11 @@ impl Making for Assembly<'_> {
         };
         Ok((staging, packed))
     }
+}
+
+/// The kind whose packs are rows.
+fn of_rows() -> Option<&'static dyn Game> {
+    kinds::packable().find_map(|(kind, way)| matches!(way, Way::Rows).then_some(kind))
 }
 
 fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {

@@ -82,6 +82,11 @@ pub(crate) trait Work: Sync {
         None
     }
 
+    /// The codecs among which a user chooses for packs of the kind; none where all of its packs have one.
+    fn codecs(&self) -> &'static [Storing] {
+        &[]
+    }
+
     /// How many whole, readable records a chunk begins with that cannot be decoded; none where that cannot be told.
     fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
         let _ = (file, stored, chunk);
@@ -118,6 +123,26 @@ pub(crate) trait Work: Sync {
 pub(crate) fn layout_of<'a>(layout: Option<&'a Layout>, record: &[u8]) -> FormatResult<&'a Layout> {
     let own = layout.filter(|layout| layout.size() == record.len());
     own.ok_or_else(|| Error::new(Kind::Missing, "a record without its layout"))
+}
+
+/// A codec: how a pack stores its games.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Storing {
+    /// Compressed by Zstandard.
+    Zstd,
+    /// As it is: larger, and read without unpacking.
+    Raw,
+}
+
+impl Storing {
+    /// Its name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Storing::Zstd => "zstd",
+            Storing::Raw => "raw",
+        }
+    }
 }
 
 /// Words that a game can be told in.

@@ -7,12 +7,23 @@ use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::demo::KIND;
 use gristmill_format::demo::form::DemoFile;
+use gristmill_format::demo::pack::Blocks;
 use gristmill_format::layout::Layout;
 
 use crate::work::drawn::demo;
-use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Verification, Work};
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Signs, Storing, Verification, Work};
 
 pub(super) struct Demo;
+
+/// What each codec makes of the blocks of a trajectory.
+impl From<Storing> for Blocks {
+    fn from(codec: Storing) -> Self {
+        match codec {
+            Storing::Zstd => Blocks::Compressed,
+            Storing::Raw => Blocks::Plain,
+        }
+    }
+}
 
 impl Work for Demo {
     fn name(&self) -> &'static str {
@@ -47,6 +58,10 @@ impl Work for Demo {
 
     fn packed(&self, file: &Opened, most: usize) -> Option<(u64, u64)> {
         signs::packed(file.demo.as_ref()?, file.size, most)
+    }
+
+    fn codecs(&self) -> &'static [Storing] {
+        &[Storing::Zstd, Storing::Raw]
     }
 
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {

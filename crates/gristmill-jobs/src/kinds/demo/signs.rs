@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gristmill_format::demo::form::DemoFile;
-use gristmill_format::demo::pack::{About, Trajectory, content, pack};
+use gristmill_format::demo::pack::{About, Blocks, Trajectory, content, pack};
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::{DType, Field, Scalar};
@@ -171,7 +171,8 @@ pub(super) fn packed(file: &DemoFile, size: u64, most: usize) -> Option<(u64, u6
         let mut records = vec![0; span.len().checked_mul(layout.size()).filter(|bytes| *bytes <= most)?];
         all.copy_records(span.clone(), &mut records).ok()?;
         let (extras, mut out) = (beside(all, &span), Vec::new());
-        pack(&Trajectory { about: &about, records: &records, extras: &extras, end: *end }, &mut out).ok()?;
+        let trajectory = Trajectory { about: &about, records: &records, extras: &extras, end: *end };
+        pack(&trajectory, Blocks::default(), &mut out).ok()?;
         (frames, bytes) = (frames + span.len() as u64, bytes + out.len() as u64);
         if frames as usize * layout.size() >= most {
             break;

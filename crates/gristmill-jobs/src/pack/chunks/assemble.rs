@@ -28,7 +28,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::pack::begin::{stage, stage_quarantine};
 use crate::pack::lineage::{Made, Told};
-use crate::pack::{OnError, PackOptions, is_unreadable};
+use crate::pack::{OnError, PackOptions, Storing, is_unreadable};
+
+/// The option of a step of the lineage that has the codec which the user named.
+pub(super) const STORED: &str = "stored";
 
 /// Where a job stands: everything that it needs to resume, beside the files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub(in super::super) struct Standing {
     pub(super) names: String,
     /// Frames of every file but the last, at least.
     pub(super) file_frames: u64,
+    /// How the job stores games, where the user named a codec for it or for the job before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) codec: Option<Storing>,
     pub(super) games: u64,
     pub(super) games_before: u64,
     pub(super) frames: u64,
@@ -297,6 +303,10 @@ impl<'a> Assembly<'a> {
             Ok(())
         })?;
         let said = Step::new(if self.standing.append { "append" } else { "pack" }).with("codec", self.codec.name());
+        let said = match self.standing.codec {
+            Some(codec) => said.with(STORED, codec.name()),
+            None => said,
+        };
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,

@@ -18,7 +18,7 @@ use gristmill_engine::store::files::{is_folder, len};
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::budget::MAX_BYTES;
 use gristmill_format::demo::form::ReadOptions;
-use gristmill_format::demo::pack::{About, PACKED, PackedTrajectory, Trajectory, content, pack};
+use gristmill_format::demo::pack::{About, Blocks, PACKED, PackedTrajectory, Trajectory, content, pack};
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::detect::Format;
 use gristmill_format::layout::Layout;
@@ -216,8 +216,14 @@ impl Open {
         Some(About { layout: demos.layout()?.clone(), form: demos.format().to_owned(), facts, metadata })
     }
 
-    /// Packs trajectory `i`, whose records are to have `layout`.
-    fn pack(&self, i: usize, about: Option<&About>, layout: Option<&Layout>) -> Result<(Arc<Layout>, Game)> {
+    /// Packs trajectory `i`, whose records are to have `layout`. Without `blocks` one that is packed already stays as it is.
+    fn pack(
+        &self,
+        i: usize,
+        about: Option<&About>,
+        layout: Option<&Layout>,
+        blocks: Option<Blocks>,
+    ) -> Result<(Arc<Layout>, Game)> {
         let fits = |found: &Arc<Layout>| match layout.filter(|layout| *layout != &**found) {
             Some(layout) => {
                 let (one, two) = (layout.to_descr(), found.to_descr());
@@ -231,14 +237,18 @@ impl Open {
                 opened.fetch(i, &mut stored)?;
                 opened.decode(i, &stored, &mut chunk)?;
                 let packed = PackedTrajectory::new(&stored)?;
-                let about = packed.about()?;
-                let layout = fits(&about.layout)?;
+                let (about, records, extras) = (packed.about()?, chunk.records(), packed.extras(0..chunk.frames)?);
+                let (layout, mut again) = (fits(&about.layout)?, Vec::new());
+                if let Some(blocks) = blocks {
+                    let trajectory = Trajectory { about: &about, records, extras: &extras, end: packed.end() };
+                    pack(&trajectory, blocks, &mut again)?;
+                }
                 let game = Game {
                     frames: chunk.frames as u32,
                     stored_bytes: stored.len() as u64,
-                    content: content(chunk.records(), &packed.extras(0..chunk.frames)?),
-                    facts: facts(&about, chunk.records(), packed.end()),
-                    packed: stored,
+                    content: content(records, &extras),
+                    facts: facts(&about, records, packed.end()),
+                    packed: if blocks.is_some() { again } else { stored },
                     sums: Vec::new(),
                 };
                 return Ok((layout, game));
@@ -260,7 +270,8 @@ impl Open {
         let extras = demos.extras(span)?.into_iter().filter(|(_, values)| !values.is_empty()).collect();
         let end = if cut(&layout, &records) { End::Truncated } else { demos.ends()[i].1 };
         let mut packed = Vec::new();
-        pack(&Trajectory { about, records: &records, extras: &extras, end }, &mut packed)?;
+        let trajectory = Trajectory { about, records: &records, extras: &extras, end };
+        pack(&trajectory, blocks.unwrap_or_default(), &mut packed)?;
         let stored_bytes =
             records.len() as u64 + extras.values().flatten().map(|(_, one)| one.len() as u64).sum::<u64>();
         let (content, facts) = (content(&records, &extras), facts(about, &records, end));
@@ -323,7 +334,8 @@ impl Input for Demos {
             // The first trajectory of all decides what the others must be like.
             let known = layout.clone().or_else(|| about.as_ref().map(|about| about.layout.clone()));
             let (shared, expected) = (open.clone(), known.clone());
-            let make = move |i: usize| shared.pack(first + i, about.as_ref(), expected.as_deref());
+            let blocks = assembly.standing.codec.map(Blocks::from);
+            let make = move |i: usize| shared.pack(first + i, about.as_ref(), expected.as_deref(), blocks);
             let started = InOrder::start(options.workers, len - first, options.stop.clone(), make);
             let mut flow = started.map_err(|e| gristmill_engine::Error::path(&options.input, &e))?;
             layout = known;

@@ -24,10 +24,12 @@ use gristmill_engine::store::publish::Staging;
 use gristmill_format::container::sums;
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error as FormatError, Kind};
+use serde::Deserialize;
 
 use super::begin::{self, Layout, Making, Start};
-use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
-use assemble::{Assembly, Rules, Standing};
+use super::{Existing, OnError, PackOptions, Packed, Progress, Storing, is_unreadable};
+use crate::kinds::offers;
+use assemble::{Assembly, Rules, STORED, Standing};
 pub(super) use demos::{Demos, LABEL};
 pub(super) use games::Games;
 
@@ -77,7 +79,10 @@ pub(super) fn check(input: &dyn Input, options: &PackOptions) -> Result<()> {
     }
     match input.unusable().1.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
         Some(e) => Err(e.clone().into()),
-        None => rules(options, input.codec()).map(drop),
+        None => {
+            offers(input.codec().name(), options.codec)?;
+            rules(options, input.codec()).map(drop)
+        }
     }
 }
 
@@ -92,13 +97,22 @@ impl begin::Games for Box<dyn Input> {
     fn planned(&self, options: &PackOptions) -> Result<Packed> {
         let found = self.count(options)?;
         let skipped = self.unusable().0.to_vec();
-        Ok(Packed { layout: self.label(), games: found, runs: found, skipped, ..Packed::default() })
+        let before = (options.existing == Existing::Append).then(|| Manifest::read(options.before()).ok()).flatten();
+        Ok(Packed {
+            layout: self.label(),
+            codec: options.codec.or(before.as_ref().and_then(stored)),
+            games: found,
+            runs: found,
+            skipped,
+            ..Packed::default()
+        })
     }
 
     fn complete(&self, options: &PackOptions) -> Result<Packed> {
         let manifest = Manifest::read(options.folder_of(MANIFEST))?;
         Ok(Packed {
             layout: self.label(),
+            codec: stored(&manifest),
             games: manifest.games,
             runs: manifest.games,
             rows: manifest.frames,
@@ -112,8 +126,9 @@ impl begin::Games for Box<dyn Input> {
         let (codec, skipped) = (self.codec(), self.unusable().0);
         let (staging, standing, known) = match from {
             Start::Fresh(staging) => {
-                let file_frames = file_frames(options);
-                (staging, Standing { file_frames, skipped: skipped.to_vec(), ..Standing::default() }, HashSet::new())
+                let (file_frames, codec) = (file_frames(options), options.codec);
+                let standing = Standing { file_frames, codec, skipped: skipped.to_vec(), ..Standing::default() };
+                (staging, standing, HashSet::new())
             }
             Start::After(staging) => append(options, codec, staging, skipped)?,
             Start::From(staging, standing) => resume(options, staging, *standing)?,
@@ -158,6 +173,7 @@ impl Making for Assembly<'_> {
         let (staging, standing) = self.finish()?;
         let packed = Packed {
             layout,
+            codec: standing.codec,
             known: standing.known,
             runs: standing.games,
             rows: standing.frames,
@@ -223,6 +239,12 @@ fn first_of(folder: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(File::open(&path)?.game(0)?.to_vec()))
 }
 
+/// The codec that the last job on a pack noted.
+fn stored(manifest: &Manifest) -> Option<Storing> {
+    let asked = manifest.lineage.iter().rev().find_map(|step| step.options.get(STORED))?;
+    Storing::deserialize(asked).ok()
+}
+
 fn file_frames(options: &PackOptions) -> u64 {
     options.shard_rows.unwrap_or(FILE_FRAMES)
 }
@@ -235,6 +257,11 @@ fn resume(options: &PackOptions, staging: Staging, standing: Standing) -> Result
     if options.shard_rows.is_some_and(|rows| rows != standing.file_frames) {
         let text = format!("the interrupted job makes files of {} frames; leave it out", standing.file_frames);
         return Err(Error::config("shard_rows", text));
+    }
+    if let Some(codec) = options.codec.filter(|codec| Some(*codec) != standing.codec) {
+        let began = standing.codec.map_or("with none".to_owned(), |codec| format!("with `{}`", codec.name()));
+        let text = format!("the interrupted job began {began}, not with `{}`; leave it out", codec.name());
+        return Err(Error::config("codec", text));
     }
     for name in staging.names()? {
         let chunks = sums::named(&name).map_or(name.clone(), |(chunks, _)| chunks);
@@ -270,12 +297,14 @@ fn append(
         return Err(e.in_source(path.display().to_string()).into());
     }
     staging.bring(options.before(), METADATA)?;
+    let storing = options.codec.or(stored(&manifest));
     let mut skipped = manifest.skipped;
     skipped.retain(|before| unusable.iter().all(|now| now.file != before.file));
     let skipped_before = skipped.len();
     skipped.extend(unusable.iter().cloned());
     let standing = Standing {
         append: true,
+        codec: storing,
         file_frames: file_frames(options),
         games: manifest.games,
         games_before: manifest.games,
