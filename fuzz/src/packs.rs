@@ -2,7 +2,7 @@
 
 use gristmill_format::Kind;
 use gristmill_format::chess::Frame;
-use gristmill_format::chess::pack::{PackedGame, Packer, Position};
+use gristmill_format::chess::pack::{PackedGame, Packer, Position, Wanted};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::marks::Mark;
 use gristmill_format::container::sums;
@@ -22,8 +22,12 @@ pub fn packed(data: &[u8]) {
     }
     assert!(records.len() == game.frames() * size);
     for k in [0, game.frames() / 2, game.frames() - 1] {
-        game.position(k, &mut position).expect("a frame of a whole that can be read");
+        game.position(k, Wanted::Whole, &mut position).expect("a frame of a whole that can be read");
         assert!(position.record()[7440..size] == records[k * size + 7440..(k + 1) * size]);
+        game.position(k, Wanted::WithoutPolicy, &mut position).expect("a frame of a whole that can be read");
+        assert!(
+            position.frame().plane_bytes() == Frame::new(&records[k * size..][..size]).expect("a record").plane_bytes()
+        );
     }
     let mut judged = Vec::new();
     game.judged(Position::default, &mut judged).expect("fields of a whole that can be read");

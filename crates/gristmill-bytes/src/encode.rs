@@ -123,6 +123,12 @@ pub trait Encoder: Send + Sync + Debug {
         false
     }
 
+    /// Whether its rows depend on the long vector of a record, or on a field that a packed record has by that vector alone. Where
+    /// not, a reader may leave both out: [`Row::sparse`] then lists nothing.
+    fn reads_sparse(&self) -> bool {
+        true
+    }
+
     /// Whether it makes rows only of records that [`complete`](Encoder::complete) has seen in their game.
     fn is_completed(&self) -> bool {
         false

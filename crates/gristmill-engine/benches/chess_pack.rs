@@ -14,7 +14,7 @@ use gristmill_engine::config::{IndexConfig, Longer, Pad, View};
 use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
-use gristmill_format::chess::pack::{PackedGame, Packer, Position};
+use gristmill_format::chess::pack::{PackedGame, Packer, Position, Wanted};
 use gristmill_format::chess::source::GameFile;
 use gristmill_format::chess::{ChessEncoder, Outputs, Version};
 use gristmill_format::container::gzip::Inflater;
@@ -77,6 +77,8 @@ fn feeding(folder: &Path) {
         &["planes:packed", "probs:sparse", "values"],
         &["planes", "plies_left"],
         &["planes:packed", "plies_left"],
+        // The best move follows from the policy, which is read for it.
+        &["planes:packed", "plies_left", "best_idx"],
     ] {
         println!("{}, through the loader: {:.2} us a position", tensors.join(", "), fed(&all, 1, tensors, None));
     }
@@ -182,7 +184,7 @@ fn bits(i: u64) -> u64 {
 /// Position `i` of a random sequence, read from its game.
 fn random(games: &[Game], i: u64, position: &mut Position) {
     let game = open(&games[bits(2 * i) as usize % games.len()].packed);
-    game.position(bits(2 * i + 1) as usize % game.frames(), position).expect("a position");
+    game.position(bits(2 * i + 1) as usize % game.frames(), Wanted::Whole, position).expect("a position");
 }
 
 /// CPU seconds of one position.

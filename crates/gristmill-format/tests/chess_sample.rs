@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::chess::game::parse;
-use gristmill_format::chess::pack::{PackedGame, Packer, Position};
+use gristmill_format::chess::pack::{PackedGame, Packer, Position, Wanted};
 use gristmill_format::chess::{Board, ChessEncoder, Frame, Output, Version, layout_v6, layout_v7};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Conform;
@@ -157,7 +157,7 @@ fn real_games_are_packed_into_few_bytes_and_come_back_to_the_bit() {
         game.records(1 << 23, &mut position, &mut back).unwrap();
         assert!(back == chunk.records(), "{name}");
         for k in 0..chunk.frames {
-            game.position(k, &mut position).unwrap();
+            game.position(k, Wanted::Whole, &mut position).unwrap();
             assert!(position.policy().is_some(), "{name}: frame {k} is not as records of self-play are");
         }
         frames += chunk.frames;

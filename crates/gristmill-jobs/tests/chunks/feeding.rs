@@ -73,18 +73,21 @@ fn batches_are_the_tensors_of_the_records_in_any_order() {
     assert!(taken.chunks_exact(8396).rev().eq(frames.iter().map(Vec::as_slice)));
     assert!(all.take(&[frames.len() as u64]).is_err());
 
-    let stored = IndexConfig { shuffle: Shuffle::Off, epochs: Some(1), ..config(1) };
-    let found = batches(&IndexLoader::new(all.input(), stored).unwrap());
-    let encoder =
-        ChessEncoder::new(&Outputs::parse(&["planes", "probs", "values"].map(String::from)).unwrap()).unwrap();
-    for (batch, frames) in found.iter().zip(frames.chunks(40)) {
-        let mut out: Vec<Vec<u8>> =
-            encoder.outputs().iter().map(|spec| vec![0; frames.len() * spec.row_bytes()]).collect();
-        let rows: Vec<Row<'_>> = frames.iter().map(|record| row(record)).collect();
-        encoder.encode(&rows, &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
-        assert!(*batch == out);
+    // With the policy, without it, and with what follows from it alone.
+    for tensors in [&["planes", "probs", "values"][..], &["planes:bits", "values"], &["planes:packed", "best_idx"]] {
+        let tensors: Vec<String> = tensors.iter().copied().map(String::from).collect();
+        let encoder = ChessEncoder::new(&Outputs::parse(&tensors).unwrap()).unwrap();
+        let stored = IndexConfig { tensors, shuffle: Shuffle::Off, epochs: Some(1), ..config(1) };
+        let found = batches(&IndexLoader::new(all.input(), stored).unwrap());
+        for (batch, frames) in found.iter().zip(frames.chunks(40)) {
+            let mut out: Vec<Vec<u8>> =
+                encoder.outputs().iter().map(|spec| vec![0; frames.len() * spec.row_bytes()]).collect();
+            let rows: Vec<Row<'_>> = frames.iter().map(|record| row(record)).collect();
+            encoder.encode(&rows, &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
+            assert!(*batch == out);
+        }
+        assert_eq!(found.len(), frames.len().div_ceil(40));
     }
-    assert_eq!(found.len(), frames.len().div_ceil(40));
 }
 
 #[test]

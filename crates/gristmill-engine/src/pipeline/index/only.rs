@@ -38,6 +38,10 @@ impl Encoder for Only {
         self.inner.draws()
     }
 
+    fn reads_sparse(&self) -> bool {
+        self.inner.reads_sparse()
+    }
+
     fn position(&self) -> Vec<Range<usize>> {
         self.inner.position()
     }

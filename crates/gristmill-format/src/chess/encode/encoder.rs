@@ -27,6 +27,8 @@ pub struct ChessEncoder {
     path: Path,
     /// The bytes of a record that the outputs read, nearly: what is worth fetching ahead.
     reads: Range<usize>,
+    /// Whether an output needs the policy: itself, or the best move, which a packed position may have by it alone.
+    policy: bool,
     /// Whether dense planes are made: while they are written there is time to fetch.
     dense: bool,
     /// Whether an output needs the men as a board.
@@ -53,14 +55,15 @@ impl ChessEncoder {
             let detail = format!("two outputs are called `{}`; select one form of it", twice.name);
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        let policy = |output: &Output| {
+        let holds = |output: &Output| {
             matches!(output, Output::Probs | Output::ProbsSparse(_) | Output::Legal | Output::LegalBits)
         };
-        let policy = outputs.iter().any(policy);
-        let reads = if policy { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
+        let whole = outputs.iter().any(holds);
+        let policy = whole || outputs.contains(&Output::BestIdx);
+        let reads = if whole { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
         let dense = outputs.iter().any(|output| matches!(output, Output::Planes(_) | Output::PlanesFlat));
         let nnue = outputs.iter().any(|output| matches!(output, Output::Nnue(_)));
-        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, dense, nnue })
+        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, policy, dense, nnue })
     }
 
     /// The selected outputs.
@@ -193,6 +196,10 @@ impl Encoder for ChessEncoder {
 
     fn outputs(&self) -> &[TensorSpec] {
         &self.specs
+    }
+
+    fn reads_sparse(&self) -> bool {
+        self.policy
     }
 
     fn is_completed(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Packed bytes -> one position, or all records of the game: the only way in which packed bytes are read.
-//! Makes the 1858 probabilities of a position only on request, or when a correction touches the record.
+//! Makes the 1858 probabilities of a position only on request, or when a correction touches the record. Reads no policy for a caller that
+//! wants none.
 
 use std::hint::black_box;
 
@@ -69,6 +70,16 @@ impl Default for Position {
             walk: Walk::default(),
         }
     }
+}
+
+/// How much of a position a caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it.
+    Whole,
+    /// All but the policy, and what follows from that: `visits` and `best_idx` are 0 where the packed game does not store them.
+    /// The policy lists no move. The reader does not check these bytes.
+    WithoutPolicy,
 }
 
 /// Where one stands on the line of boards.
@@ -152,19 +163,20 @@ impl<'a> PackedGame<'a> {
     ///
     /// Errors, with frame and byte: `Missing` for a frame that does not exist; `Corrupt`, `Truncated`; `OutOfRange` for
     /// values that no game may have (as [`game::parse`]).
-    pub fn position(&self, k: usize, out: &mut Position) -> Result<()> {
+    pub fn position(&self, k: usize, wanted: Wanted, out: &mut Position) -> Result<()> {
         out.walk.at = None;
-        self.next(k, out)
+        self.next(k, wanted, out)
     }
 
     /// Replaces `out` by frame `k`, starting from the frame of this game that it held.
-    fn next(&self, k: usize, out: &mut Position) -> Result<()> {
+    fn next(&self, k: usize, wanted: Wanted, out: &mut Position) -> Result<()> {
         if k >= self.header.frames {
             let detail = format!("frame {k} of a game of {}", self.header.frames);
             return Err(Error::new(Kind::Missing, detail).in_frame(k));
         }
         let (body, at) = self.parts.body(k).map_err(|e| e.in_frame(k))?;
-        self.read(k, (body, at), |k| self.transform_of(k), out).map_err(|e| e.at_byte(at as u64).in_frame(k))?;
+        self.read(k, (body, at), wanted, |k| self.transform_of(k), out)
+            .map_err(|e| e.at_byte(at as u64).in_frame(k))?;
         game::check_record(self.header.version, &out.record[..]).map_err(|(_, e)| e.at_byte(at as u64).in_frame(k))
     }
 
@@ -178,7 +190,7 @@ impl<'a> PackedGame<'a> {
         out.resize(first + bytes, 0);
         position.walk.at = None;
         for (k, record) in out[first..].chunks_exact_mut(size).enumerate() {
-            self.next(k, position)?;
+            self.next(k, Wanted::Whole, position)?;
             position.write(record);
         }
         Ok(())
@@ -193,7 +205,7 @@ impl<'a> PackedGame<'a> {
         out.resize(first + bytes, 0);
         position.walk.at = None;
         for (row, record) in rows.iter().zip(out[first..].chunks_exact_mut(size)) {
-            self.next(*row as usize, position)?;
+            self.next(*row as usize, Wanted::Whole, position)?;
             position.write(record);
         }
         Ok(())
@@ -244,6 +256,7 @@ impl<'a> PackedGame<'a> {
         &self,
         k: usize,
         (body, at): (&[u8], usize),
+        wanted: Wanted,
         transform_of: impl Fn(usize) -> Result<Transform>,
         out: &mut Position,
     ) -> Result<()> {
@@ -259,7 +272,7 @@ impl<'a> PackedGame<'a> {
         let rule50 = from.u8()?;
         let depth = if has(bit::DEPTH) { Some(from.u8()?) } else { None };
         self.place(k, state, rule50, depth, out)?;
-        let Position { record, moves, values, counts, .. } = out;
+        let Position { record, moves, values, counts, fill, dense, version, .. } = out;
         let record = &mut record[..];
         read_values(header, k, head & VALUE_BITS, &mut from, record)?;
         let visits = if has(bit::VISITS) { Some(from.u32()?) } else { None };
@@ -276,6 +289,15 @@ impl<'a> PackedGame<'a> {
             record[at::RESERVED..].fill(0);
         } else {
             record[at::D_ST..].fill(0);
+        }
+        (*fill, *dense, *version) = (header.fill, false, header.version);
+        // A correction may touch anything: it needs the whole record.
+        if wanted == Wanted::WithoutPolicy && !has(bit::PATCH) {
+            moves.clear();
+            values.clear();
+            record[at::VISITS..at::PLAYED_IDX].copy_from_slice(&visits.unwrap_or(0).to_le_bytes());
+            record[at::BEST_IDX..at::POLICY_KLD].copy_from_slice(&best.unwrap_or(0).to_le_bytes());
+            return Ok(());
         }
         match listed {
             Listed::Stored => visits::read_list(&mut from, moves)?,
@@ -298,7 +320,6 @@ impl<'a> PackedGame<'a> {
         record[at::VISITS..at::PLAYED_IDX].copy_from_slice(&visits.to_le_bytes());
         let best = best.unwrap_or_else(|| visits::best(moves, values));
         record[at::BEST_IDX..at::POLICY_KLD].copy_from_slice(&best.to_le_bytes());
-        (out.fill, out.dense, out.version) = (header.fill, false, header.version);
         if has(bit::PATCH) {
             out.fill_in();
             patch::apply(&mut from, &mut out.record[..header.version.bytes()])?;

@@ -3,7 +3,7 @@
 
 use gristmill_bytes::error::{Error, Kind, Result};
 
-use super::decode::{PackedGame, Position, bit, transform, unseen};
+use super::decode::{PackedGame, Position, Wanted, bit, transform, unseen};
 use super::header::{Header, MOST_HISTORY, STATE_BYTES, Written};
 use super::legal::legal;
 use super::line::{Men, START, Step};
@@ -211,7 +211,7 @@ impl Packer {
             false => values.iter().for_each(|value| body.extend_from_slice(&value.to_le_bytes())),
         }
         body[..4].copy_from_slice(&head.to_le_bytes());
-        game.read(k, (body, 0), transform_of, position)?;
+        game.read(k, (body, 0), Wanted::Whole, transform_of, position)?;
         position.fill_in();
         if patch::write(&position.record[..frame.bytes().len()], frame.bytes(), body) {
             head |= bit::PATCH;

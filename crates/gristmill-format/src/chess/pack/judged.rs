@@ -4,7 +4,7 @@
 use gristmill_bytes::error::Result;
 
 use super::cursor::Cursor;
-use super::decode::{PackedGame, Position, bit};
+use super::decode::{PackedGame, Position, Wanted, bit};
 use super::scalars::UNKNOWN;
 use crate::chess::record::at;
 use crate::chess::weight::JUDGED_BYTES;
@@ -33,7 +33,7 @@ impl PackedGame<'_> {
         let head = from.u32()?;
         if head & bit::PATCH != 0 {
             let mut whole = position();
-            self.position(k, &mut whole)?;
+            self.position(k, Wanted::Whole, &mut whole)?;
             for field in [at::BEST_Q, at::ORIG_Q, at::POLICY_KLD] {
                 out.extend_from_slice(&whole.record()[field..field + 4]);
             }

@@ -29,6 +29,6 @@ mod visits;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{PackedGame, Position};
+pub use decode::{PackedGame, Position, Wanted};
 pub use encode::Packer;
 pub use source::{CODEC, Chess, PACKED, PackedGames};

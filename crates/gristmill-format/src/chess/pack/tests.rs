@@ -9,7 +9,7 @@ use super::*;
 use crate::chess::frame::{Frame, FrameMut};
 use crate::chess::record::{InputFormat, Version, at};
 use crate::chess::transform::{PolicyMapping, Transform, mirror};
-use crate::chess::{Board, ChessEncoder, Outputs};
+use crate::chess::{Board, ChessEncoder, Output, Outputs};
 
 const MOST: usize = 8 << 20;
 
@@ -114,13 +114,21 @@ fn packed(version: Version, records: &[u8]) -> Vec<u8> {
     assert_eq!(game.frames() * version.bytes(), records.len());
     assert!(back == records, "first difference at byte {:?}", back.iter().zip(records).position(|(a, b)| a != b));
     for k in (0..game.frames()).rev() {
-        game.position(k, &mut position).unwrap();
+        game.position(k, Wanted::Whole, &mut position).unwrap();
         let record = &records[k * version.bytes()..][..version.bytes()];
         assert_eq!(position.frame().plane_bytes(), Frame::new(record).unwrap().plane_bytes());
         assert_eq!(position.record()[at::CASTLING_US_OOO..version.bytes()], record[at::CASTLING_US_OOO..]);
         let dense = position.dense;
         position.fill_in();
         assert_eq!(position.record()[..version.bytes()], *record, "frame {k}, dense {dense}");
+        game.position(k, Wanted::WithoutPolicy, &mut position).unwrap();
+        // All but the policy, the number of visits and the best move, which follow from the policy.
+        for same in [at::VERSION..at::PROBABILITIES, at::PLANES..at::VISITS, at::PLAYED_IDX..at::BEST_IDX] {
+            assert_eq!(position.record()[same.clone()], record[same], "frame {k}");
+        }
+        assert_eq!(position.record()[at::POLICY_KLD..version.bytes()], record[at::POLICY_KLD..], "frame {k}");
+        let none = position.policy().is_none_or(|policy| policy.indices.is_empty() && policy.values.is_empty());
+        assert!(none, "frame {k}");
     }
     let mut judged = Vec::new();
     game.judged(Position::default, &mut judged).unwrap();
@@ -227,7 +235,7 @@ fn tensors_of_a_position_are_those_of_its_record() {
         let packed = PackedGame::new(&bytes).unwrap();
         let mut position = Position::default();
         for (k, record) in records.chunks_exact(version.bytes()).enumerate() {
-            packed.position(k, &mut position).unwrap();
+            packed.position(k, Wanted::Whole, &mut position).unwrap();
             assert_eq!(position.policy().is_none(), (8..15).contains(&k));
             let mut wide = record.to_vec();
             wide.resize(Version::V7.bytes(), 0);
@@ -247,6 +255,43 @@ fn tensors_of_a_position_are_those_of_its_record() {
 }
 
 #[test]
+fn outputs_that_need_no_policy_are_the_same_without_it() {
+    let rows = |encoder: &ChessEncoder, position: &Position, k: usize| {
+        let provenance = Provenance { source: 1, chunk: 2, frame: k as u32 };
+        let (record, sparse) = (position.record(), position.policy());
+        let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xaa; spec.row_bytes()]).collect();
+        let mut columns: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
+        encoder.encode(&[Row { record, provenance, bits: Default::default(), sparse }], &mut columns).unwrap();
+        out
+    };
+    let mut needed = Vec::new();
+    for name in Output::names() {
+        let encoder = ChessEncoder::new(&Outputs::parse(&[name]).unwrap()).unwrap();
+        if encoder.reads_sparse() {
+            needed.push(name);
+            continue;
+        }
+        for (version, format) in [(Version::V6, InputFormat::Classical), (Version::V7, InputFormat::CanonicalV2)] {
+            let mut records = game(3, version, format, START, 30);
+            // A frame that is corrected.
+            records[7 * version.bytes() + at::PLANES + 1] ^= 4;
+            let mut bytes = Vec::new();
+            Packer::default().pack(version, &records, &mut bytes).unwrap();
+            let packed = PackedGame::new(&bytes).unwrap();
+            let (mut whole, mut without) = (Position::default(), Position::default());
+            for k in 0..packed.frames() {
+                packed.position(k, Wanted::Whole, &mut whole).unwrap();
+                packed.position(k, Wanted::WithoutPolicy, &mut without).unwrap();
+                assert!(rows(&encoder, &whole, k) == rows(&encoder, &without, k), "{name}, frame {k}");
+            }
+        }
+    }
+    assert_eq!(needed, ["probs", "probs:sparse", "legal", "legal:bits", "best_idx"]);
+    let both = Outputs::parse(&["planes:bits", "legal"]).unwrap();
+    assert!(ChessEncoder::new(&both).unwrap().reads_sparse(), "one output is enough");
+}
+
+#[test]
 fn what_no_game_is_is_refused() {
     let records = game(1, Version::V6, InputFormat::Classical, START, 5);
     let size = Version::V6.bytes();
@@ -261,7 +306,7 @@ fn what_no_game_is_is_refused() {
     Packer::default().pack(Version::V6, &records, &mut bytes).unwrap();
     let packed = PackedGame::new(&bytes).unwrap();
     let mut position = Position::default();
-    assert_eq!(packed.position(5, &mut position).unwrap_err().kind(), Kind::Missing);
+    assert_eq!(packed.position(5, Wanted::Whole, &mut position).unwrap_err().kind(), Kind::Missing);
     assert_eq!(packed.records(5 * size - 1, &mut position, &mut Vec::new()).unwrap_err().kind(), Kind::TooLarge);
 }
 
@@ -323,7 +368,8 @@ proptest! {
             let Ok(game) = PackedGame::new(damaged) else { continue };
             let mut position = Position::default();
             for k in 0..game.frames().min(64) {
-                let _ = game.position(k, &mut position);
+                let _ = game.position(k, Wanted::WithoutPolicy, &mut position);
+                let _ = game.position(k, Wanted::Whole, &mut position);
             }
             let mut back = Vec::new();
             if let Err(error) = game.records(MOST, &mut position, &mut back) {

@@ -1,7 +1,7 @@
 //! Positions of packed games by number -> records, or tensors without records between.
 //! Some positions are unpacked together, so that the reads of memory of one wait beside those of the others.
 
-use gristmill_format::chess::pack::{PackedGame, Position};
+use gristmill_format::chess::pack::{PackedGame, Position, Wanted};
 use gristmill_format::chess::record::V7_BYTES;
 use gristmill_format::encode::{Encoder, Provenance, RandomBits, Row};
 use gristmill_format::{Error, Kind, Result};
@@ -59,8 +59,8 @@ fn found(pack: &ChunkPack, row: u64) -> Result<Found<'_>> {
 }
 
 /// Reads a frame of a game.
-fn read(pack: &ChunkPack, (packed, from): &Found<'_>, out: &mut Position) -> Result<()> {
-    let read = packed.position(from.frame as usize, out);
+fn read(pack: &ChunkPack, (packed, from): &Found<'_>, wanted: Wanted, out: &mut Position) -> Result<()> {
+    let read = packed.position(from.frame as usize, wanted, out);
     read.map_err(|e| pack.files[from.source as usize].named(from.chunk as usize, e.in_frame(from.frame as usize)))
 }
 
@@ -68,7 +68,7 @@ fn read(pack: &ChunkPack, (packed, from): &Found<'_>, out: &mut Position) -> Res
 pub(super) fn gather(pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
     let mut position = Position::default();
     for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
-        read(pack, &found(pack, *row)?, &mut position)?;
+        read(pack, &found(pack, *row)?, Wanted::Whole, &mut position)?;
         position.write(record);
     }
     Ok(())
@@ -77,6 +77,7 @@ pub(super) fn gather(pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<(
 /// Tensors of positions.
 pub(crate) fn encode(pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
     let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
+    let wanted = if encoder.reads_sparse() { Wanted::Whole } else { Wanted::WithoutPolicy };
     pack.with_tools(|tools| {
         let positions = &mut tools.tool::<Positions>().0;
         let mut games = Vec::with_capacity(TOGETHER);
@@ -87,7 +88,7 @@ pub(crate) fn encode(pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], ou
             }
             games.iter().for_each(|(packed, from)| packed.look(from.frame as usize));
             for (game, position) in games.iter().zip(&mut *positions) {
-                read(pack, game, position)?;
+                read(pack, game, wanted, position)?;
             }
             let read = some.iter().zip(&games).zip(&*positions);
             let rows: Vec<Row<'_>> =
