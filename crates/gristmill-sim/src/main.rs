@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use gristmill_sim::case::Case;
 use gristmill_sim::coverage::Coverage;
+use gristmill_sim::crash::facts::Learning;
+use gristmill_sim::crash::kept::Kept;
+use gristmill_sim::crash::training::Training;
+use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::shrink::shrink;
 use gristmill_sim::{crash, rows, scenario};
 
@@ -24,14 +28,6 @@ const OF_JOBS: u64 = 100;
 fn processor() -> Duration {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
-}
-
-/// One process of a world of jobs: `job fresh|again ROOT TASK`.
-fn job(words: &[PathBuf]) -> ExitCode {
-    let [_, how, root, task] = words else { return ExitCode::from(2) };
-    let Ok(task) = serde_json::from_str::<crash::task::Task>(&task.to_string_lossy()) else { return ExitCode::from(2) };
-    let done = task.perform(root, how == Path::new("again"));
-    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -73,7 +69,7 @@ impl Sum {
 fn main() -> ExitCode {
     let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     if words.first().is_some_and(|word| word == Path::new("job")) {
-        return job(&words);
+        return crash::process::run(&words);
     }
     let mut out = std::io::stdout().lock();
     let kept = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse::<u64>().ok());
@@ -93,7 +89,12 @@ fn main() -> ExitCode {
         let stream = sum.add((&scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
-            Some(program) => sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure),
+            Some(program) => {
+                let mut ran = sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure);
+                ran &= sum.add((&Kept::<Reading>::new(*seed, program), *seed), &mut out, first_failure);
+                ran &= sum.add((&Kept::<Learning>::new(*seed, program), *seed), &mut out, first_failure);
+                ran & sum.add((&Kept::<Training>::new(*seed, program), *seed), &mut out, first_failure)
+            }
             None => true,
         };
         if first_failure && !(stream && rows && jobs) {

@@ -2,9 +2,11 @@
 //! Drives the loader by its public calls alone; every batch is compared to the byte with the oracle's.
 
 mod ledger;
+pub(crate) mod published;
 pub mod scenario;
 mod table;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ type Found<T> = Result<T, String>;
 struct Run<'a> {
     scenario: &'a Scenario,
     oracle: Rows,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<PathBuf>,
     disk: Arc<Disk>,
     step: u64,
     compared: u64,
@@ -57,8 +59,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         Ok(folder) => folder,
         Err(e) => return Outcome::failed(format!("no folder for the ledger: {e}")),
     };
-    let oracle = scenario.oracle();
-    let mut run = Run { scenario, oracle, folder, disk: Arc::default(), step: 0, compared: 0 };
+    let mut run = Run::new(scenario, folder.as_ref().map(|folder| folder.path().to_owned()));
     let failure = run.whole().err();
     let (coverage, steps, batches) = (run.disk.coverage(), run.step, run.compared);
     Outcome { failure, coverage, steps, batches, ..Outcome::default() }
@@ -74,7 +75,11 @@ impl Came {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, folder: Option<PathBuf>) -> Self {
+        Run { scenario, oracle: scenario.oracle(), folder, disk: Arc::default(), step: 0, compared: 0 }
+    }
+
     fn whole(&mut self) -> Found<()> {
         let mut state: Option<String> = None;
         let mut stands = self.scenario.seek;
@@ -99,7 +104,7 @@ impl Run<'_> {
             state = Some(text);
         }
         match &self.folder {
-            Some(folder) => ledger::check(folder.path(), self.scenario, &self.oracle, stands),
+            Some(folder) => ledger::check(folder, self.scenario, &self.oracle, stands),
             None => Ok(()),
         }
     }
@@ -109,29 +114,14 @@ impl Run<'_> {
         let s = self.scenario;
         let start = &s.starts[number as usize];
         let chooser = Chooser::new(s.seed).apart(1 + number * 64 + rank);
-        let world = World::new(chooser.clone(), Arc::clone(&self.disk));
-        let own: Arc<dyn Meanwhile> = Arc::clone(&world) as _;
-        let table = Boards::new(s.rows, s.far, start.broken, Arc::downgrade(&own));
-        let mut rows = gristmill_engine::runtime::intervals::Intervals::default();
-        s.selected.iter().for_each(|(first, end)| rows.push(*first, *end));
-        let input = IndexInput {
-            table: Arc::clone(&table) as _,
-            rows: Arc::new(rows),
-            identity: s.rows,
-            valuations: Vec::new(),
-            recipe: Recipe::all(s.rows),
-        };
-        let mut config = s.config(start, rank);
-        config.ledger = self.folder.as_ref().map(|folder| folder.path().join("ledger"));
-        let loader = IndexLoader::new(input, config).map_err(|e| format!("the configuration is refused: {e}"))?;
-        let loader = loader.within(Arc::clone(&world) as _);
+        let (world, table, loader) = self.loader(start, rank, &chooser)?;
         match state {
             Some(state) => loader.restore(state).map_err(|e| format!("its own state is refused: {e}"))?,
             None if s.seek > 0 => loader.seek(s.seek).map_err(|e| format!("batch {} is not reached: {e}", s.seek))?,
             None => {}
         }
         let came = self.drive(&loader, (&world, chooser.apart(7)), (start, rank, stands), &table);
-        let copies = self.folder.as_ref().map(|folder| written(folder.path())).unwrap_or_default();
+        let copies = self.folder.as_ref().map(|folder| written(folder)).unwrap_or_default();
         if start.ends == Ends::Crash {
             self.disk.met(Fault::Crashed);
             // Threads end where they stand, and write nothing more.
@@ -149,6 +139,28 @@ impl Run<'_> {
             revert(copies, 0).map_err(|e| e.to_string())?;
         }
         came
+    }
+
+    /// The loader of one rank of a start, in a world of its own, on a table of its own.
+    fn loader(&self, start: &Start, rank: u64, chooser: &Chooser) -> Found<(Arc<World>, Arc<Boards>, IndexLoader)> {
+        let s = self.scenario;
+        let world = World::new(chooser.clone(), Arc::clone(&self.disk));
+        let own: Arc<dyn Meanwhile> = Arc::clone(&world) as _;
+        let table = Boards::new(s.rows, s.far, start.broken, Arc::downgrade(&own));
+        let mut rows = gristmill_engine::runtime::intervals::Intervals::default();
+        s.selected.iter().for_each(|(first, end)| rows.push(*first, *end));
+        let input = IndexInput {
+            table: Arc::clone(&table) as _,
+            rows: Arc::new(rows),
+            identity: s.rows,
+            valuations: Vec::new(),
+            recipe: Recipe::all(s.rows),
+        };
+        let mut config = s.config(start, rank);
+        config.ledger = self.folder.as_ref().map(|folder| folder.join("ledger"));
+        let loader = IndexLoader::new(input, config).map_err(|e| format!("the configuration is refused: {e}"))?;
+        let loader = loader.within(Arc::clone(&world) as _);
+        Ok((world, table, loader))
     }
 
     fn drive(

@@ -4,8 +4,10 @@
 mod deeds;
 mod journal;
 mod ledger;
+pub(crate) mod published;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use crate::disk::Disk;
 use crate::oracle::{self, Board, File};
 use crate::scenario::{EVENTFUL, Given, Scenario};
 use crate::world::World;
+use published::Publishing;
 
 /// Batches, a second apart, within which every file comes in that is there and can be read.
 const MOST_MORE: u64 = 200;
@@ -34,7 +37,8 @@ const LOOKS: u64 = 100;
 const STOPPED: u64 = 2_000;
 
 /// A batch as bytes: number, rows, columns.
-struct Got {
+#[derive(Clone)]
+pub(crate) struct Got {
     number: u64,
     rows: usize,
     columns: Vec<Vec<u8>>,
@@ -49,7 +53,7 @@ impl Got {
 
 struct Run<'a> {
     scenario: &'a Scenario,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<PathBuf>,
     disk: Arc<Disk>,
     step: u64,
     next_deed: usize,
@@ -65,6 +69,8 @@ struct Run<'a> {
     /// Batches that survive: those before the state that the last process resumed from, and what it gave.
     stands: u64,
     unsignalled: u64,
+    /// Where the processes publish their states, if they do.
+    publishes: Option<&'a Publishing>,
 }
 
 type Found<T> = Result<T, String>;
@@ -94,25 +100,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         Ok(folder) => folder,
         Err(e) => return Outcome::failed(format!("no folder for the journal: {e}")),
     };
-    let mut crashes = scenario.crashes.clone();
-    crashes.sort_unstable();
-    crashes.reverse();
-    let mut run = Run {
-        scenario,
-        folder,
-        disk: Arc::default(),
-        step: 0,
-        next_deed: 0,
-        stalled: 0,
-        growing: Vec::new(),
-        got: Vec::new(),
-        ended: None,
-        refusal: None,
-        crashes,
-        compared: 0,
-        stands: 0,
-        unsignalled: 0,
-    };
+    let mut run = Run::new(scenario, folder.as_ref().map(|folder| folder.path().to_owned()));
     for file in &scenario.files {
         run.disk.write(&file.name, bytes(file), true);
     }
@@ -131,7 +119,30 @@ fn bytes(file: &Given) -> Vec<u8> {
     boards::file(file.content, file.boards, file.damage)
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, folder: Option<PathBuf>) -> Self {
+        let mut crashes = scenario.crashes.clone();
+        crashes.sort_unstable();
+        crashes.reverse();
+        Run {
+            scenario,
+            folder,
+            disk: Arc::default(),
+            step: 0,
+            next_deed: 0,
+            stalled: 0,
+            growing: Vec::new(),
+            got: Vec::new(),
+            ended: None,
+            refusal: None,
+            crashes,
+            compared: 0,
+            stands: 0,
+            unsignalled: 0,
+            publishes: None,
+        }
+    }
+
     /// One process after the other, until all batches were taken; then all of them against the oracle.
     fn whole(&mut self) -> Found<()> {
         let mut state = None;
@@ -152,7 +163,7 @@ impl Run<'_> {
     fn process(&mut self, process: u64, state: Option<String>) -> Found<After> {
         let chooser = Chooser::new(self.scenario.seed).apart(process + 1);
         let world = World::new(chooser.clone(), Arc::clone(&self.disk));
-        let config = self.scenario.config(self.folder.as_ref().map(tempfile::TempDir::path));
+        let config = self.scenario.config(self.folder.as_deref());
         let loader = config.and_then(|config| DataLoader::within(config, Arc::clone(&world) as _));
         let loader = loader.map_err(|e| format!("the configuration is refused: {e}"))?;
         let before = self.disk.coverage();
@@ -182,6 +193,9 @@ impl Run<'_> {
         let resumed = state.is_some();
         if let Some(state) = &state {
             loader.restore_with(state, Missing::Refuse).map_err(|e| format!("its own state is refused: {e}"))?;
+        }
+        if let Some(publishes) = self.publishes {
+            self.stands = publishes.load(loader)?;
         }
         // The newest states, each with the number of the batch that it resumes at. The last state is the newest.
         let mut states: Vec<(u64, String)> = state.into_iter().map(|state| (self.stands, state)).collect();
@@ -235,8 +249,11 @@ impl Run<'_> {
                     self.take(Got::of(&batch))?;
                     let number = batch.number;
                     drop(batch);
-                    states.push((number + 1, state_before(loader, number + 1)?));
                     self.stands = number + 1;
+                    match self.publishes {
+                        Some(publishes) => publishes.save(loader, number + 1)?,
+                        None => states.push((number + 1, state_before(loader, number + 1)?)),
+                    }
                     if self.crashes.last() == Some(&number) {
                         self.crashes.pop();
                         self.disk.met(Fault::Crashed);
@@ -271,9 +288,9 @@ impl Run<'_> {
     fn all_came(&self, number: u64) -> Found<bool> {
         let s = self.scenario;
         // If the limit has a `max_diff`, files wait for draws, and may wait long.
-        let waits = !s.crashes.is_empty() || s.limit.is_some_and(|[.., max]| max.is_finite());
+        let waits = !s.crashes.is_empty() || self.publishes.is_some() || s.limit.is_some_and(|[.., max]| max.is_finite());
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
-        let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
+        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();
         let stream = self.stream();
         let lacks = |name: &String| !known.contains(&**name) && stream.takes(&File::of(name, &self.disk.now(name)));
@@ -306,7 +323,7 @@ impl Run<'_> {
     fn waits_for_files(&self) -> Found<bool> {
         let s = self.scenario;
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.limit.is_some()) else { return Ok(false) };
-        let (first, later) = journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?;
+        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         let most = (self.got.len() + 1) * s.share();
         Ok(self.stream().rows(&first, &later, most).0.len() < most)
     }
@@ -352,7 +369,7 @@ impl Run<'_> {
 
     /// Stops the loader: what ran ends within a bounded number of steps. After a crash nothing runs.
     fn stop(&mut self, loader: &DataLoader, world: &World, crashed: bool) -> Found<()> {
-        let copies = self.folder.as_ref().filter(|_| crashed).map(|folder| written(folder.path()));
+        let copies = self.folder.as_ref().filter(|_| crashed).map(|folder| written(folder));
         let hung = loader.stop();
         if !hung.is_empty() {
             return Err(format!("threads hang where there are none: {hung:?}"));
@@ -396,7 +413,7 @@ impl Run<'_> {
         let s = self.scenario;
         let stream = self.stream();
         let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
-            Some(folder) => journal::read(&folder.path().join(s.of_rank("journal")), &self.disk)?,
+            Some(folder) => journal::read(&folder.join(s.of_rank("journal")), &self.disk)?,
             None => (self.files(), Vec::new()),
         };
         let beyond = self.ended.is_some() || self.refusal.is_some();
@@ -426,7 +443,7 @@ impl Run<'_> {
             self.compared += 1;
         }
         match self.folder.as_ref().filter(|_| s.ledger) {
-            Some(folder) => ledger::check(&folder.path().join(s.of_rank("ledger")), s, (&rows, &files), self.stands),
+            Some(folder) => ledger::check(&folder.join(s.of_rank("ledger")), s, (&rows, &files), self.stands),
             None => Ok(()),
         }
     }

@@ -64,6 +64,22 @@ pub struct Crash {
     pub loss: Loss,
 }
 
+impl Crash {
+    /// Some crash.
+    pub(super) fn drawn(c: &mut Chooser) -> Self {
+        Crash {
+            at: c.bits() >> 1,
+            torn: if c.once_in(2) { c.bits() } else { 0 },
+            loss: match c.below(5) {
+                0 => Loss::Nothing,
+                1 => Loss::Bytes,
+                2 => Loss::All,
+                _ => Loss::Some(c.bits()),
+            },
+        }
+    }
+}
+
 /// What a process did to a disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
@@ -77,9 +93,14 @@ impl Log {
         self.after(&Crash { at: self.ops.len() as u64, torn: 0, loss: Loss::Nothing })
     }
 
+    /// How many changes a crash comes after.
+    pub(super) fn place(&self, crash: &Crash) -> usize {
+        (crash.at % (self.ops.len() as u64 + 1)) as usize
+    }
+
     /// The disk after a crash.
     pub(super) fn after(&self, crash: &Crash) -> Tree {
-        let at = (crash.at % (self.ops.len() as u64 + 1)) as usize;
+        let at = self.place(crash);
         let mut ops = self.ops[..at].to_vec();
         match self.ops.get(at) {
             Some(Op::Write(file, offset, bytes)) if crash.torn > 0 => {

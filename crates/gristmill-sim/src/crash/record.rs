@@ -25,6 +25,9 @@ pub(super) struct Failing {
 /// Names of SQLite's lists of what is in a log end so: they are shared memory, and SQLite makes them again after a crash.
 const SHARED: &str = "-shm";
 
+/// How `fallocate` makes a hole, and leaves the length as it is.
+const HOLE: u64 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE) as u64;
+
 /// What a process came to.
 pub(super) struct Recorded {
     pub(super) log: Log,
@@ -62,6 +65,8 @@ enum Begun {
     Copy { file: i32, offset: u64 },
     Resize(i32, u64),
     Grow(i32, u64),
+    /// A hole from an offset on, of a length: bytes that become zeros.
+    Punch(i32, u64, u64),
     Force(i32),
     Done(Op),
 }
@@ -157,6 +162,7 @@ impl Recorder<'_> {
             }
             libc::SYS_ftruncate => Begun::Resize(self.is_ours(call, 0)?, args[1]),
             libc::SYS_fallocate if args[1] == 0 => Begun::Grow(self.is_ours(call, 0)?, args[2] + args[3]),
+            libc::SYS_fallocate if args[1] == HOLE => Begun::Punch(self.is_ours(call, 0)?, args[2], args[3]),
             libc::SYS_fsync | libc::SYS_fdatasync => Begun::Force(self.is_ours(call, 0)?),
             libc::SYS_openat => self.opens(self.path(call, Some(0), 1)?, args[2])?,
             libc::SYS_mkdirat => Begun::Done(Op::Folder(self.path(call, Some(0), 1)?)),
@@ -202,7 +208,7 @@ impl Recorder<'_> {
             Begun::Open { path, .. } => return format!("to make or cut {}", path.display()),
             Begun::Done(op) => return format!("{op:?}"),
             Begun::Write { file, .. } | Begun::Copy { file, .. } | Begun::Resize(file, _) => *file,
-            Begun::Grow(file, _) | Begun::Force(file) => *file,
+            Begun::Grow(file, _) | Begun::Punch(file, ..) | Begun::Force(file) => *file,
         };
         let path = fs::read_link(open(call.thread, file)).unwrap_or_default();
         format!("{begun:?} of {}", path.strip_prefix(self.root).unwrap_or(&path).display())
@@ -256,6 +262,11 @@ impl Recorder<'_> {
             Begun::Grow(file, len) => {
                 let now = fs::metadata(open(thread, file)).ok()?.len();
                 Op::Resize(self.number(thread, file, false)?, now.max(len))
+            }
+            Begun::Punch(file, offset, len) => {
+                let there = fs::metadata(open(thread, file)).ok()?.len();
+                let zeros = vec![0; len.min(there.saturating_sub(offset)) as usize];
+                Op::Write(self.number(thread, file, false)?, offset, zeros)
             }
             Begun::Force(file) => {
                 let link = fs::read_link(open(thread, file)).ok()?;

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::log::{Crash, Log};
+use super::process;
 use super::record::{Failing, Recorded, record};
 use super::scenario::{Refusal, Scenario};
 use super::task::{OUT, Verb};
@@ -70,11 +71,7 @@ impl Scenario {
 
     /// Does the task in a process that is traced.
     fn traced(&self, root: &Path, failing: Option<&Failing>, again: bool) -> Found<Recorded> {
-        let task = serde_json::to_string(&self.task).map_err(|e| e.to_string())?;
-        let mut command = Command::new(&self.program);
-        command.args(["job", if again { "again" } else { "fresh" }]).arg(root).arg(task);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        record(root, &mut command, failing).map_err(|e| format!("tracing: {e}"))
+        process::traced(&self.task, (&self.program, root), failing, again)
     }
 
     /// One crash of the task, and what follows.
@@ -94,9 +91,7 @@ impl Scenario {
     /// The task with changes that the disk refuses, and what follows.
     fn refuse(&self, world: &World<'_>, refusal: Refusal) -> Found<()> {
         world.log.before.put(world.root).map_err(of_disk)?;
-        let first = refusal.at % world.log.ops.len().max(1) as u64;
-        let calls = first..if refusal.stays { u64::MAX } else { first + 1 };
-        let done = self.traced(world.root, Some(&Failing { calls, error: refusal.error }), false)?;
+        let done = self.traced(world.root, Some(&refusal.of(world.log.ops.len())), false)?;
         let left = done.log.end();
         let after = |e: String| {
             format!("{e}, after {}, which ended with {}", done.failed.clone().unwrap_or_default(), done.code)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::log::{Crash, Loss};
+use super::record::Failing;
 use super::task::{Task, Verb};
 use crate::chooser::Chooser;
 use crate::less::Less;
@@ -20,6 +21,19 @@ pub struct Refusal {
 
 /// No space, an error of the disk, a file system that became read only.
 const ERRORS: [i32; 3] = [libc::ENOSPC, libc::EIO, libc::EROFS];
+
+impl Refusal {
+    /// Some refusal.
+    pub(super) fn drawn(c: &mut Chooser) -> Self {
+        Refusal { at: c.bits(), stays: c.once_in(2), error: c.of(&ERRORS) }
+    }
+
+    /// The calls that fail of a process that makes `ops` changes.
+    pub(super) fn of(&self, ops: usize) -> Failing {
+        let first = self.at % ops.max(1) as u64;
+        Failing { calls: first..if self.stays { u64::MAX } else { first + 1 }, error: self.error }
+    }
+}
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,24 +72,13 @@ impl Scenario {
             checkpoint_rows: c.within(1, 12),
             workers: c.within(1, 2) as usize,
         };
-        let crash = |c: &mut Chooser| Crash {
-            at: c.bits() >> 1,
-            torn: if c.once_in(2) { c.bits() } else { 0 },
-            loss: match c.below(5) {
-                0 => Loss::Nothing,
-                1 => Loss::Bytes,
-                2 => Loss::All,
-                _ => Loss::Some(c.bits()),
-            },
-        };
-        let refusal = |c: &mut Chooser| Refusal { at: c.bits(), stays: c.once_in(2), error: c.of(&ERRORS) };
         Scenario {
             seed,
             program: program.to_owned(),
             task,
-            crashes: (0..c.within(3, 6)).map(|_| crash(c)).collect(),
+            crashes: (0..c.within(3, 6)).map(|_| Crash::drawn(c)).collect(),
             twice: c.once_in(4),
-            refusals: (0..c.below(6)).map(|_| refusal(c)).collect(),
+            refusals: (0..c.below(6)).map(|_| Refusal::drawn(c)).collect(),
         }
     }
 

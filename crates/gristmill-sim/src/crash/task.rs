@@ -11,6 +11,7 @@ use gristmill_jobs::shares::{CommitOptions, Share};
 use serde::{Deserialize, Serialize};
 
 use super::games;
+use super::process::{Deed, Ended};
 use crate::boards;
 
 /// What is done.
@@ -145,5 +146,13 @@ impl Task {
                 commit(&options, &mut |_| {}).map(drop).map_err(said)
             }
         }
+    }
+}
+
+impl Deed for Task {
+    const NAME: &'static str = "pack";
+
+    fn does(&self, root: &Path, again: bool) -> Result<(), Ended> {
+        self.perform(root, again).map_err(Ended::Refused)
     }
 }

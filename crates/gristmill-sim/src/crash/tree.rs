@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What a name is of.
@@ -114,7 +114,7 @@ impl Tree {
                 Node::File(number) => {
                     match first.get(number) {
                         Some(other) if !path.exists() => fs::hard_link(other, &path)?,
-                        None if !path.exists() => fs::write(&path, &self.files[*number])?,
+                        None if !path.exists() => write(&path, &self.files[*number])?,
                         _ => {}
                     }
                     first.entry(*number).or_insert(path);
@@ -131,4 +131,17 @@ impl Tree {
         let links = self.names.values().filter(|node| **node == Node::File(*number)).count();
         links == 1 && bytes == Some(&self.files[*number])
     }
+}
+
+/// Bytes of a page of a disk.
+const PAGE: usize = 4096;
+
+/// Writes a file with holes where whole pages are zeros: a hole that a process made takes no room again.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = fs::File::create(path)?;
+    file.set_len(bytes.len() as u64)?;
+    for (i, page) in bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0)) {
+        file.write_all_at(page, (i * PAGE) as u64)?;
+    }
+    Ok(())
 }

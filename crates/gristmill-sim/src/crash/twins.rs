@@ -1,0 +1,229 @@
+//! Reads of a file that is elsewhere, through the cache of this machine -> after every crash each byte that is read is the file's, what
+//! the cache has is not fetched again, and a cache with a bound takes no more than that. By docs/design/2026-11-23-buckets.md.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gristmill_engine::store::{Cache, HeldFile, Pool, Residence, set_cache};
+use gristmill_format::Result as Read;
+use gristmill_format::source::ReadAt;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::kept::{Keeps, Left};
+use super::process::{Deed, Ended};
+use super::tree::{Node, Tree};
+use crate::chooser::Chooser;
+use crate::less::Less;
+
+/// Bytes of a block, and bytes that a bounded cache has room for.
+const BLOCK: u64 = 256 << 10;
+const ROOM: u64 = 4 * BLOCK;
+
+/// Bytes of a page of a disk.
+const PAGE: u64 = 4096;
+
+/// What the file is called.
+const FILE: &str = "s3://sim/rows";
+
+/// The cache is one for the whole process: one world at a time has it.
+static CACHE: Mutex<()> = Mutex::new(());
+
+/// What a process reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// What tells the bytes of the file from others.
+    content: u64,
+    /// Bytes of the file.
+    len: u64,
+    /// Whether the cache keeps a part of the file.
+    bounded: bool,
+    /// Blocks that are read one after the other: the first, how many, and whether they are fetched again though they are there.
+    reads: Vec<(u64, u64, bool)>,
+}
+
+/// The file where it is, which notes the blocks that are fetched.
+struct Far {
+    bytes: Vec<u8>,
+    fetched: Mutex<BTreeSet<u64>>,
+}
+
+impl Far {
+    /// A file without a byte that is zero: a hole is never right.
+    fn new(reading: &Reading) -> Arc<Self> {
+        let mut chooser = Chooser::new(reading.content);
+        let words = (0..reading.len.div_ceil(8)).flat_map(|_| (chooser.bits() | 0x0101_0101_0101_0101).to_le_bytes());
+        let bytes = words.take(reading.len as usize).collect();
+        Arc::new(Far { bytes, fetched: Mutex::default() })
+    }
+
+    /// The blocks that were fetched since the last call.
+    fn fetched(&self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.fetched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ReadAt for Far {
+    fn len(&self) -> Read<u64> {
+        ReadAt::len(&*self.bytes)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Read<usize> {
+        let read = self.bytes.read_at(offset, buf)?;
+        let blocks = offset / BLOCK..(offset + read as u64).div_ceil(BLOCK);
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).extend(blocks);
+        Ok(read)
+    }
+
+    fn version(&self) -> Option<u64> {
+        Some(7)
+    }
+}
+
+/// The file as this process reads it.
+struct Opened {
+    far: Arc<Far>,
+    file: HeldFile,
+    _alone: MutexGuard<'static, ()>,
+}
+
+fn said(e: impl std::fmt::Display) -> Ended {
+    Ended::Refused(e.to_string())
+}
+
+impl Opened {
+    fn new(reading: &Reading, root: &Path) -> Result<Self, Ended> {
+        let alone = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = if reading.bounded { ROOM } else { 1 << 30 };
+        set_cache(Cache { folder: Some(root.join("cache")), limit: Some(limit) });
+        let (far, path) = (Far::new(reading), Path::new(FILE));
+        let from: Arc<dyn ReadAt> = Arc::clone(&far) as _;
+        let file = if reading.bounded {
+            let pool = Pool::for_files(&[(path, &from)]).map_err(said)?;
+            let pool = pool.ok_or_else(|| Ended::Wrong("the cache keeps the whole file".to_owned()))?;
+            HeldFile::of_pool(path, from, 0, reading.len, &pool).map_err(said)?
+        } else {
+            HeldFile::of(path, from, 0, reading.len, Residence::Mapped).map_err(said)?
+        };
+        Ok(Opened { far, file, _alone: alone })
+    }
+
+    /// Reads blocks, and holds them against the file.
+    fn read(&self, (first, many, again): (u64, u64, bool)) -> Result<(), Ended> {
+        let len = self.far.bytes.len() as u64;
+        let (start, end) = ((first * BLOCK).min(len) as usize, ((first + many) * BLOCK).min(len) as usize);
+        let _held = self.file.hold(&[(start, end)]).map_err(said)?;
+        if again {
+            self.file.again(&[(start, end)]).map_err(said)?;
+        }
+        match self.file.bytes()[start..end] == self.far.bytes[start..end] {
+            true => Ok(()),
+            false => Err(Ended::Wrong(format!("blocks {first} to {} are not those of the file", first + many))),
+        }
+    }
+}
+
+impl Deed for Reading {
+    const NAME: &'static str = "read";
+
+    fn does(&self, root: &Path, _again: bool) -> Result<(), Ended> {
+        let opened = Opened::new(self, root)?;
+        self.reads.iter().try_for_each(|read| opened.read(*read))
+    }
+}
+
+/// What the cache has of the file.
+#[derive(Default)]
+struct There {
+    /// The sparse file.
+    path: Option<PathBuf>,
+    /// Blocks that the journal has.
+    noted: BTreeSet<u64>,
+    /// Those of them that are as the journal says.
+    sound: BTreeSet<u64>,
+}
+
+impl There {
+    fn of(tree: &Tree) -> Self {
+        let mut there = There::default();
+        let bytes = |name: &Path| match tree.names.get(name) {
+            Some(Node::File(number)) => &*tree.files[*number],
+            _ => &[],
+        };
+        let Some(journal) = tree.names.keys().find(|name| name.ends_with("blocks")) else { return there };
+        let path = journal.with_file_name("bytes");
+        for (block, sum) in bytes(journal).chunks_exact(8).enumerate() {
+            let start = (block as u64 * BLOCK) as usize;
+            let own = bytes(&path);
+            let own = own.get(start..own.len().min(start + BLOCK as usize)).unwrap_or_default();
+            if sum != [0; 8] {
+                there.noted.insert(block as u64);
+                if sum == xxh3_64(own).max(1).to_le_bytes() {
+                    there.sound.insert(block as u64);
+                }
+            }
+        }
+        there.path = Some(path).filter(|path| tree.names.contains_key(path));
+        there
+    }
+}
+
+impl Reading {
+    fn blocks(&self) -> u64 {
+        self.len.div_ceil(BLOCK)
+    }
+}
+
+impl Keeps for Reading {
+    const PURPOSE: u64 = 0x7477_696e;
+
+    type Known = ();
+
+    fn drawn(c: &mut Chooser) -> Self {
+        let bounded = c.once_in(2);
+        let blocks = if bounded { c.within(5, 7) } else { c.within(1, 3) };
+        let read = |c: &mut Chooser| (c.below(blocks), c.within(1, 2), c.once_in(8));
+        let reads = (0..c.within(3, 9)).map(|_| read(c)).collect();
+        Reading { content: c.bits(), len: (blocks - 1) * BLOCK + c.within(1, BLOCK), bounded, reads }
+    }
+
+    fn prepare(&self, root: &Path) -> Result<(), String> {
+        std::fs::create_dir(root.join("cache")).map_err(|e| e.to_string())
+    }
+
+    fn judge(&self, root: &Path, (): &(), left: &Left<'_>) -> Result<(), String> {
+        let there = There::of(left.tree);
+        let opened = Opened::new(self, root).map_err(|e| format!("the file is not opened: {e:?}"))?;
+        let taken = || there.path.as_ref().and_then(|path| root.join(path).metadata().ok()).map_or(0, |meta| meta.blocks() * 512);
+        let noted = there.noted.len() as u64 * BLOCK;
+        if self.bounded && taken() > noted {
+            return Err(format!("{} bytes of the disk, and the journal has {noted}", taken()));
+        }
+        // What is there first: reading others may take its place.
+        let missing = (0..self.blocks()).filter(|block| !there.sound.contains(block));
+        let read = |block: u64| opened.read((block, 1, false)).map_err(|e| format!("{e:?}"));
+        there.sound.iter().try_for_each(|block| read(*block))?;
+        let again = opened.far.fetched();
+        if noted <= ROOM && !again.is_empty() {
+            return Err(format!("blocks {again:?} were fetched, and the cache had them"));
+        }
+        missing.clone().try_for_each(read)?;
+        let fetched = opened.far.fetched();
+        if noted <= ROOM && fetched != missing.collect() {
+            return Err(format!("blocks {fetched:?} were fetched, and the cache had {:?}", there.sound));
+        }
+        match self.bounded && taken() > ROOM + PAGE {
+            true => Err(format!("{} bytes of the disk, and the cache has room for {ROOM}", taken())),
+            false => Ok(()),
+        }
+    }
+
+    fn less(&self) -> Vec<Self> {
+        let mut less = Less::of(self);
+        (0..self.reads.len()).for_each(|i| less.push(|s| _ = s.reads.remove(i)));
+        (0..self.reads.len()).for_each(|i| less.push(|s| s.reads[i].2 = false));
+        less.found()
+    }
+}
