@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::tail::Tail;
+use super::tail::{Tail, has_hole};
 
 /// How a journal is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Lines {
         (seal == self.seal(event)).then_some(event)
     }
 
-    /// Takes whole lines in, one by one; the rest is torn.
+    /// Takes whole lines in, one by one; the rest is torn, or was left unwritten by a machine that crashed.
     ///
     /// Errors: unreadable; `InvalidData` for a damaged line, with number and byte.
     fn read(&mut self, reader: &mut impl BufRead, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
@@ -97,7 +97,7 @@ impl Lines {
                 // What a write tears is a beginning: a whole line with another byte after it is damage.
                 return if self.sealed(event).is_some() { Err(damaged()) } else { Ok(()) };
             }
-            let event = self.event(event).ok_or_else(damaged)?;
+            let Some(event) = self.event(event) else { return if has_hole(&line) { Ok(()) } else { Err(damaged()) } };
             let number = self.place.lines + 1;
             take(event).map_err(|e| Error::new(e.kind(), format!("line {number}: {e}")))?;
             self.sealed |= event.len() + 1 < line.len();
@@ -340,6 +340,16 @@ mod tests {
                         Err(e) => assert!(e.to_string().contains("line "), "{at}..{end}: {e}"),
                     }
                 }
+            }
+            for hole in [0..line, line..2 * line, line + 3..line + 20] {
+                let mut lost = bytes.clone();
+                lost[old..][hole.clone()].fill(0);
+                std::fs::write(&path, lost).unwrap();
+                let left = usize::from(plain) + hole.start / line;
+                assert_eq!(read().unwrap(), whole[..left], "what the machine did not write, and all behind it");
+                let mut lines = journal(&path, Opening::Again).unwrap();
+                events[hole.start / line..].iter().for_each(|event| lines.append(&[event]).unwrap());
+                assert_eq!(std::fs::read(&path).unwrap(), bytes);
             }
             for torn in 1..line {
                 std::fs::write(&path, &bytes[..old + line]).unwrap();

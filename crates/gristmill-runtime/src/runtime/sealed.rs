@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::tail::Tail;
+use super::tail::{Tail, has_hole};
 
 /// Longest line that is read.
 const MOST_BYTES: u64 = 64 << 20;
@@ -51,7 +51,8 @@ impl SealedLines {
 /// Reads all whole lines, and how many bytes they take.
 ///
 /// Errors: unreadable; `InvalidData`, with its number, for a line that is damaged or says what is not understood. Only the
-/// last line may be torn: it lacks its line feed, and is left out.
+/// last line may be torn: it lacks its line feed, and is left out. A line that a machine crash left unwritten is left out with all
+/// that follows: nothing of it was durable.
 pub fn read<E: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<(Vec<E>, u64)> {
     let (mut values, mut whole, mut line) = (Vec::new(), 0, Vec::new());
     loop {
@@ -65,7 +66,7 @@ pub fn read<E: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<(Vec<E>,
                 values.push(serde_json::from_slice(text).map_err(invalid)?);
                 whole += bytes;
             }
-            None if bytes < MOST_BYTES && line.last() != Some(&b'\n') => return Ok((values, whole)),
+            None if bytes < MOST_BYTES && (line.last() != Some(&b'\n') || has_hole(&line)) => return Ok((values, whole)),
             None => {
                 let text = format!("line {number}, byte {whole}: its checksum is another; it was damaged");
                 return Err(Error::new(ErrorKind::InvalidData, text));
@@ -116,6 +117,15 @@ mod tests {
             std::fs::write(&path, [&bytes[..], &bytes[..torn]].concat()).unwrap();
             lines.append(&4u64).unwrap();
             assert_eq!(all(&path).unwrap(), [1, 22, 333, 4], "after a write that was torn at {torn}");
+        }
+        for hole in [0..bytes.len() / 3, 20..40, bytes.len() - 30..bytes.len() - 5] {
+            let whole = bytes[..hole.start].iter().filter(|byte| **byte == b'\n').count();
+            let mut lost = bytes.clone();
+            lost[hole].fill(0);
+            std::fs::write(&path, lost).unwrap();
+            assert_eq!(all(&path).unwrap(), [1, 22, 333][..whole], "the machine crashed");
+            SealedLines::reopen::<u64>(&path).unwrap().unwrap().append(&4u64).unwrap();
+            assert_eq!(all(&path).unwrap(), [&[1, 22, 333][..whole], &[4]].concat());
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

@@ -5,6 +5,15 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Error, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
+/// Zeros in a row that no line has, as many as a checksum and its space: bytes that a machine crash left unwritten.
+const UNWRITTEN: usize = 17;
+
+/// Whether a part of a line was never written: the machine crashed after the disk had what comes behind it, and before anything of both
+/// was made durable.
+pub(super) fn has_hole(line: &[u8]) -> bool {
+    line.split(|byte| *byte != 0).any(|zeros| zeros.len() >= UNWRITTEN)
+}
+
 /// A file that is appended to.
 #[derive(Debug)]
 pub(super) struct Tail {

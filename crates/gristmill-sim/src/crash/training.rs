@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,9 @@ impl Deed for Training {
 
     fn does(&self, root: &Path, again: bool) -> Result<(), Ended> {
         let publishing = self.publishing(root);
+        if again && is_lost(&publishing).map_err(Ended::Wrong)? {
+            fs::remove_file(ledger(root)).map_err(|e| Ended::Wrong(e.to_string()))?;
+        }
         if self.rows {
             return rows::process(&self.of_rows(), &publishing, u64::from(again), false).map_err(Ended::Refused);
         }
@@ -135,11 +138,9 @@ impl Keeps for Training {
                 stream::process(&world, &publishing, Some(known.first(given.unwrap_or(0))), true).map(drop)
             }
         };
-        let ledger = root.join("run/ledger");
-        if stands.is_none() && gave_states(&ledger)? {
-            // A state was given out, and is lost: who wants to begin again has to say so (ledger.md).
+        if is_lost(&publishing)? {
             match process() {
-                Err(e) if e.contains("the ledger of a run") => fs::remove_file(ledger).map_err(|e| e.to_string())?,
+                Err(e) if e.contains("the ledger of a run") => fs::remove_file(ledger(root)).map_err(|e| e.to_string())?,
                 other => return Err(format!("a state is lost that the ledger has, and a new run begins: {other:?}")),
             }
         }
@@ -156,13 +157,21 @@ impl Keeps for Training {
     }
 }
 
-/// Whether the whole lines of a ledger say that a state was given out, or that the run ended.
-fn gave_states(ledger: &Path) -> Result<bool, String> {
-    let bytes = match fs::read(ledger) {
+fn ledger(root: &Path) -> PathBuf {
+    root.join("run/ledger")
+}
+
+/// Whether there is no state, and the ledger says that one was given out, or that the run ended: the process crashed before the state was
+/// published. Who wants to begin again takes the ledger away (ledger.md).
+fn is_lost(publishing: &Publishing) -> Result<bool, String> {
+    let bytes = match fs::read(ledger(&publishing.root)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         bytes => bytes.map_err(|e| e.to_string())?,
     };
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    // Up to the first line that was not written.
+    let whole = lines.by_ref().take_while(|line| !line.contains(&0));
     let says = |line: &[u8], what: &[u8]| line.get(17..).is_some_and(|json| json.starts_with(what));
-    Ok(lines.into_iter().any(|line| says(line, b"{\"state\":") || says(line, b"{\"ended\":")))
+    let gave = whole.into_iter().any(|line| says(line, b"{\"state\":") || says(line, b"{\"ended\":"));
+    Ok(gave && publishing.stands()?.is_none())
 }
