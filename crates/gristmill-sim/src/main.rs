@@ -90,7 +90,8 @@ fn main() -> ExitCode {
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
             Some(program) => {
-                let mut ran = sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure);
+                let mut ran =
+                    sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure);
                 ran &= sum.add((&Kept::<Reading>::new(*seed, program), *seed), &mut out, first_failure);
                 ran &= sum.add((&Kept::<Learning>::new(*seed, program), *seed), &mut out, first_failure);
                 ran & sum.add((&Kept::<Training>::new(*seed, program), *seed), &mut out, first_failure)

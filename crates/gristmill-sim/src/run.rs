@@ -215,8 +215,9 @@ impl<'a> Run<'a> {
                 return Ok(After::Nothing);
             }
             // Once nothing is wrong any more, every task that can run does run.
-            if since > PATIENCE && self.step > EVENTFUL + PATIENCE {
-                return Err(format!("no batch in {PATIENCE} steps: {:?}", loader.io_errors()));
+            let patience = self.publishes.map_or(PATIENCE, |publishes| publishes.patience);
+            if since > patience && self.step > EVENTFUL + patience {
+                return Err(format!("no batch in {patience} steps: {:?}", loader.io_errors()));
             }
             // Where all threads sleep, whether the consumer waits is known only if it asks.
             if self.stalled > 0 || chooser.below(4) > 0 && !world.sleeps() {
@@ -288,7 +289,8 @@ impl<'a> Run<'a> {
     fn all_came(&self, number: u64) -> Found<bool> {
         let s = self.scenario;
         // If the limit has a `max_diff`, files wait for draws, and may wait long.
-        let waits = !s.crashes.is_empty() || self.publishes.is_some() || s.limit.is_some_and(|[.., max]| max.is_finite());
+        let waits =
+            !s.crashes.is_empty() || self.publishes.is_some() || s.limit.is_some_and(|[.., max]| max.is_finite());
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
         let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();

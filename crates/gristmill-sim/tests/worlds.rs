@@ -6,10 +6,14 @@ use std::process::Command;
 
 use gristmill_sim::case::Case;
 use gristmill_sim::coverage::{Coverage, Fault};
+use gristmill_sim::crash::facts::Learning;
+use gristmill_sim::crash::kept::{Keeps, Kept};
 use gristmill_sim::crash::log::{Crash, Loss};
 use gristmill_sim::crash::run::can_trace;
 use gristmill_sim::crash::scenario::{Refusal, Scenario as Jobs};
 use gristmill_sim::crash::task::{Task, Verb};
+use gristmill_sim::crash::training::Training;
+use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::rows;
 use gristmill_sim::run::run;
 use gristmill_sim::scenario::Scenario;
@@ -116,6 +120,40 @@ fn no_refusal_of_the_disk_is_silent() {
     let refusals = (0..200).step_by(5).map(|at| Refusal { at, stays: false, error: 28 }).collect();
     let outcome = Jobs { refusals, ..packing(program) }.run();
     assert_eq!(outcome.failure, None);
+}
+
+/// Some worlds of one kind, and one in which a crash comes around every change and at `everywhere` bytes of each write.
+fn keeps<D: Keeps>(seeds: std::ops::Range<u64>, everywhere: u64) {
+    let Some(program) = program() else { return };
+    let mut disks = 0;
+    for seed in seeds.clone() {
+        let mut world = Kept::<D>::new(seed, program);
+        if seed == seeds.start {
+            (world.everywhere, world.twice) = (everywhere, false);
+        }
+        let outcome = world.run();
+        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
+        disks += outcome.disks;
+    }
+    println!("{disks} disks that a crash or a refusal left");
+}
+
+/// Whatever a crash left of the twin of a file: what was torn or lost is fetched again, and no byte is wrong.
+#[test]
+fn a_twin_gives_no_wrong_byte_whatever_a_crash_leaves() {
+    keeps::<Reading>(1..4, 7);
+}
+
+/// Crashes at every byte of a side index among them.
+#[test]
+fn a_side_index_says_nothing_that_is_not_so_whatever_a_crash_leaves() {
+    keeps::<Learning>(1..4, u64::MAX);
+}
+
+/// States, ledgers and journals. Ledgers with a line that the machine had not written were refused.
+#[test]
+fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_leaves() {
+    keeps::<Training>(1..6, 3);
 }
 
 /// What `make sim-planted` plants has to fit the sources as they are.

@@ -66,7 +66,9 @@ pub fn read<E: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<(Vec<E>,
                 values.push(serde_json::from_slice(text).map_err(invalid)?);
                 whole += bytes;
             }
-            None if bytes < MOST_BYTES && (line.last() != Some(&b'\n') || has_hole(&line)) => return Ok((values, whole)),
+            None if bytes < MOST_BYTES && (line.last() != Some(&b'\n') || has_hole(&line)) => {
+                return Ok((values, whole));
+            }
             None => {
                 let text = format!("line {number}, byte {whole}: its checksum is another; it was damaged");
                 return Err(Error::new(ErrorKind::InvalidData, text));

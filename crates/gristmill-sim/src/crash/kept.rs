@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::log::{Crash, Log, Op};
 use super::process::{Deed, Ended, traced};
-use super::record::Recorded;
+use super::record::{Failing, Recorded};
 use super::scenario::Refusal;
 use super::tree::Tree;
 use crate::case::{Case, Outcome, folder};
@@ -55,6 +55,8 @@ pub struct Kept<D> {
     pub deed: D,
     /// Crashes, each of the process from its beginning.
     pub crashes: Vec<Crash>,
+    /// Further crashes: around each change, and in the midst of each that writes, at this number of its bytes at most.
+    pub everywhere: u64,
     /// Whether the process after each crash crashes as well, at the same share of its changes.
     pub twice: bool,
     /// What is refused, each time from the beginning.
@@ -74,6 +76,7 @@ impl<D: Keeps> Kept<D> {
             program: program.to_owned(),
             deed: D::drawn(c),
             crashes: (0..c.within(4, 12)).map(|_| Crash::drawn(c)).collect(),
+            everywhere: 0,
             twice: c.once_in(4),
             refusals: (0..c.below(3)).map(|_| Refusal::drawn(c)).collect(),
         }
@@ -86,14 +89,14 @@ impl<D: Keeps> Kept<D> {
         let done = self.traced(root, None, false)?;
         let log = done.log;
         self.judge((root, known), &log.end(), &[&log.ops]).map_err(|e| format!("undisturbed: {e}"))?;
-        for crash in &self.crashes {
+        for crash in self.crashes.iter().chain(&log.everywhere(self.everywhere)) {
             outcome.disks += 1;
             self.crash((root, known), &log, crash).map_err(|e| format!("{crash:?}: {e}"))?;
         }
         for refusal in &self.refusals {
             outcome.disks += 1;
             log.before.put(root).map_err(of_disk)?;
-            let refused = self.traced(root, Some(refusal), false)?;
+            let refused = self.traced(root, Some(&refusal.of(log.ops.len())), false)?;
             let said = |e| format!("{refusal:?}, {}: {e}", refused.failed.clone().unwrap_or_default());
             self.judge((root, known), &refused.log.end(), &[&refused.log.ops]).map_err(said)?;
         }
@@ -101,15 +104,8 @@ impl<D: Keeps> Kept<D> {
     }
 
     /// Does it in a process of its own, which must not end otherwise than by its own word.
-    fn traced(&self, root: &Path, refusal: Option<&Refusal>, again: bool) -> Found<Recorded> {
-        let mut failing = None;
-        if let Some(refusal) = refusal {
-            let (before, _) = Tree::of(root).map_err(of_disk)?;
-            let undisturbed = traced(&self.deed, (&self.program, root), None, again)?;
-            before.put(root).map_err(of_disk)?;
-            failing = Some(refusal.of(undisturbed.log.ops.len()));
-        }
-        let done = traced(&self.deed, (&self.program, root), failing.as_ref(), again)?;
+    fn traced(&self, root: &Path, failing: Option<&Failing>, again: bool) -> Found<Recorded> {
+        let done = traced(&self.deed, (&self.program, root), failing, again)?;
         let refused = done.failed.is_some() && done.code == i32::from(Ended::CODES[0]);
         if done.code == 0 || refused {
             return Ok(done);

@@ -93,6 +93,21 @@ impl Log {
         self.after(&Crash { at: self.ops.len() as u64, torn: 0, loss: Loss::Nothing })
     }
 
+    /// Crashes around each change, which lose nothing or all, and in the midst of each write: at `most` of its bytes, or at all.
+    pub(super) fn everywhere(&self, most: u64) -> Vec<Crash> {
+        let mut crashes = Vec::new();
+        for (at, op) in self.ops.iter().enumerate().filter(|_| most > 0) {
+            let at = at as u64 + 1;
+            crashes.extend([Loss::Nothing, Loss::All].map(|loss| Crash { at, torn: 0, loss }));
+            if let Op::Write(_, _, bytes) = op {
+                let len = bytes.len() as u64;
+                let torn = (1..len).step_by(len.div_ceil(most).max(1) as usize);
+                crashes.extend(torn.map(|torn| Crash { at: at - 1, torn, loss: Loss::Nothing }));
+            }
+        }
+        crashes
+    }
+
     /// How many changes a crash comes after.
     pub(super) fn place(&self, crash: &Crash) -> usize {
         (crash.at % (self.ops.len() as u64 + 1)) as usize

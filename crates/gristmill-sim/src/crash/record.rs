@@ -60,9 +60,19 @@ pub(super) fn record(root: &Path, command: &mut Command, failing: Option<&Failin
 /// A call that was begun, as far as it has to be known before it is done.
 #[derive(Debug)]
 enum Begun {
-    Open { path: PathBuf, there: bool, cut: bool },
-    Write { file: i32, offset: u64 },
-    Copy { file: i32, offset: u64 },
+    Open {
+        path: PathBuf,
+        there: bool,
+        cut: bool,
+    },
+    Write {
+        file: i32,
+        offset: u64,
+    },
+    Copy {
+        file: i32,
+        offset: u64,
+    },
     Resize(i32, u64),
     Grow(i32, u64),
     /// A hole from an offset on, of a length: bytes that become zeros.

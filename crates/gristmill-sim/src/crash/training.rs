@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::kept::{Keeps, Left};
 use super::process::{Deed, Ended};
-use crate::case::folder;
+use crate::case::{PATIENCE, folder};
 use crate::chooser::Chooser;
 use crate::less::Less;
 use crate::rows::{published as rows, scenario as of_rows};
 use crate::run::published::{self as stream, Given, Publishing};
 use crate::scenario::{Deed as Happens, Scenario};
+
+/// Steps without a batch after which a process gives up that the disk may refuse everything.
+const REFUSED: u64 = 600;
 
 /// What a process does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ pub struct Training {
 
 impl Training {
     fn publishing(&self, root: &Path) -> Publishing {
-        Publishing { root: root.to_owned(), steps: self.steps, every: self.every }
+        Publishing { root: root.to_owned(), steps: self.steps, every: self.every, patience: PATIENCE }
     }
 
     /// The world of a stream: its files come, and nothing fails.
@@ -82,7 +85,7 @@ impl Deed for Training {
     const NAME: &'static str = "train";
 
     fn does(&self, root: &Path, again: bool) -> Result<(), Ended> {
-        let publishing = self.publishing(root);
+        let publishing = Publishing { patience: REFUSED, ..self.publishing(root) };
         if again && is_lost(&publishing).map_err(Ended::Wrong)? {
             fs::remove_file(ledger(root)).map_err(|e| Ended::Wrong(e.to_string()))?;
         }
@@ -122,7 +125,9 @@ impl Keeps for Training {
         let marked = |what: &str| Publishing::marked(&left.made, what);
         let (given, saved) = (marked("given"), marked("saved"));
         if stands < saved {
-            return Err(format!("the state before batch {saved:?} was saved, and that before batch {stands:?} is there"));
+            return Err(format!(
+                "the state before batch {saved:?} was saved, and that before batch {stands:?} is there"
+            ));
         }
         if stands > given {
             return Err(format!("the state is of batch {stands:?}, and the consumer got those before {given:?}"));
@@ -140,7 +145,9 @@ impl Keeps for Training {
         };
         if is_lost(&publishing)? {
             match process() {
-                Err(e) if e.contains("the ledger of a run") => fs::remove_file(ledger(root)).map_err(|e| e.to_string())?,
+                Err(e) if e.contains("the ledger of a run") => {
+                    fs::remove_file(ledger(root)).map_err(|e| e.to_string())?
+                }
                 other => return Err(format!("a state is lost that the ledger has, and a new run begins: {other:?}")),
             }
         }

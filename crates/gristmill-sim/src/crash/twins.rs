@@ -46,19 +46,11 @@ pub struct Reading {
 
 /// The file where it is, which notes the blocks that are fetched.
 struct Far {
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     fetched: Mutex<BTreeSet<u64>>,
 }
 
 impl Far {
-    /// A file without a byte that is zero: a hole is never right.
-    fn new(reading: &Reading) -> Arc<Self> {
-        let mut chooser = Chooser::new(reading.content);
-        let words = (0..reading.len.div_ceil(8)).flat_map(|_| (chooser.bits() | 0x0101_0101_0101_0101).to_le_bytes());
-        let bytes = words.take(reading.len as usize).collect();
-        Arc::new(Far { bytes, fetched: Mutex::default() })
-    }
-
     /// The blocks that were fetched since the last call.
     fn fetched(&self) -> BTreeSet<u64> {
         std::mem::take(&mut self.fetched.lock().unwrap_or_else(PoisonError::into_inner))
@@ -94,11 +86,12 @@ fn said(e: impl std::fmt::Display) -> Ended {
 }
 
 impl Opened {
-    fn new(reading: &Reading, root: &Path) -> Result<Self, Ended> {
+    fn new(reading: &Reading, bytes: &Arc<[u8]>, root: &Path) -> Result<Self, Ended> {
         let alone = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = if reading.bounded { ROOM } else { 1 << 30 };
         set_cache(Cache { folder: Some(root.join("cache")), limit: Some(limit) });
-        let (far, path) = (Far::new(reading), Path::new(FILE));
+        let far = Arc::new(Far { bytes: Arc::clone(bytes), fetched: Mutex::default() });
+        let path = Path::new(FILE);
         let from: Arc<dyn ReadAt> = Arc::clone(&far) as _;
         let file = if reading.bounded {
             let pool = Pool::for_files(&[(path, &from)]).map_err(said)?;
@@ -129,7 +122,7 @@ impl Deed for Reading {
     const NAME: &'static str = "read";
 
     fn does(&self, root: &Path, _again: bool) -> Result<(), Ended> {
-        let opened = Opened::new(self, root)?;
+        let opened = Opened::new(self, &self.file(), root)?;
         self.reads.iter().try_for_each(|read| opened.read(*read))
     }
 }
@@ -174,12 +167,20 @@ impl Reading {
     fn blocks(&self) -> u64 {
         self.len.div_ceil(BLOCK)
     }
+
+    /// The bytes of the file, none of them zero: a hole is never right.
+    fn file(&self) -> Arc<[u8]> {
+        let mut chooser = Chooser::new(self.content);
+        let words = (0..self.len.div_ceil(8)).flat_map(|_| (chooser.bits() | 0x0101_0101_0101_0101).to_le_bytes());
+        words.take(self.len as usize).collect()
+    }
 }
 
 impl Keeps for Reading {
     const PURPOSE: u64 = 0x7477_696e;
 
-    type Known = ();
+    /// The bytes of the file.
+    type Known = Arc<[u8]>;
 
     fn drawn(c: &mut Chooser) -> Self {
         let bounded = c.once_in(2);
@@ -189,14 +190,17 @@ impl Keeps for Reading {
         Reading { content: c.bits(), len: (blocks - 1) * BLOCK + c.within(1, BLOCK), bounded, reads }
     }
 
-    fn prepare(&self, root: &Path) -> Result<(), String> {
-        std::fs::create_dir(root.join("cache")).map_err(|e| e.to_string())
+    fn prepare(&self, root: &Path) -> Result<Arc<[u8]>, String> {
+        std::fs::create_dir(root.join("cache")).map_err(|e| e.to_string())?;
+        Ok(self.file())
     }
 
-    fn judge(&self, root: &Path, (): &(), left: &Left<'_>) -> Result<(), String> {
+    fn judge(&self, root: &Path, bytes: &Arc<[u8]>, left: &Left<'_>) -> Result<(), String> {
         let there = There::of(left.tree);
-        let opened = Opened::new(self, root).map_err(|e| format!("the file is not opened: {e:?}"))?;
-        let taken = || there.path.as_ref().and_then(|path| root.join(path).metadata().ok()).map_or(0, |meta| meta.blocks() * 512);
+        let opened = Opened::new(self, bytes, root).map_err(|e| format!("the file is not opened: {e:?}"))?;
+        let taken = || {
+            there.path.as_ref().and_then(|path| root.join(path).metadata().ok()).map_or(0, |meta| meta.blocks() * 512)
+        };
         let noted = there.noted.len() as u64 * BLOCK;
         if self.bounded && taken() > noted {
             return Err(format!("{} bytes of the disk, and the journal has {noted}", taken()));

@@ -7,7 +7,6 @@ use gristmill_engine::Next;
 
 use super::scenario::Scenario;
 use super::{Found, Run, ledger};
-use crate::case::PATIENCE;
 use crate::chooser::Chooser;
 use crate::run::published::Publishing;
 
@@ -22,8 +21,8 @@ pub(crate) fn process(scenario: &Scenario, publishing: &Publishing, number: u64,
     let mut since = 0;
     while next < start.batches {
         since += 1;
-        if since > PATIENCE {
-            return Err(format!("no batch in {PATIENCE} steps"));
+        if since > publishing.patience {
+            return Err(format!("no batch in {} steps", publishing.patience));
         }
         if chooser.below(4) > 0 && !world.sleeps() {
             world.step();
@@ -31,7 +30,9 @@ pub(crate) fn process(scenario: &Scenario, publishing: &Publishing, number: u64,
         }
         match loader.next("", Some(Duration::ZERO)).map_err(|e| format!("it ended with an error: {e}"))? {
             Next::Pending => world.step(),
-            Next::End if run.beyond(next) < run.oracle.batches() => return Err(format!("it ended before batch {next}")),
+            Next::End if run.beyond(next) < run.oracle.batches() => {
+                return Err(format!("it ended before batch {next}"));
+            }
             Next::End => break,
             Next::Batch(batch) => {
                 run.compare(&batch, (run.beyond(next), 0, 1))?;

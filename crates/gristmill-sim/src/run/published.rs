@@ -19,6 +19,8 @@ pub(crate) struct Publishing {
     pub(crate) steps: bool,
     /// Batches from one state to the next.
     pub(crate) every: u64,
+    /// Steps within which a batch comes. A loader that the disk refuses something waits until that is over.
+    pub(crate) patience: u64,
 }
 
 /// What a consumer got.
@@ -53,7 +55,8 @@ impl Publishing {
 
     /// The numbers of one kind of mark among names.
     pub(crate) fn marked(names: &[PathBuf], what: &str) -> Option<u64> {
-        let number = |name: &PathBuf| name.to_str()?.strip_prefix("marks/")?.strip_prefix(what)?.strip_prefix('-')?.parse().ok();
+        let number =
+            |name: &PathBuf| name.to_str()?.strip_prefix("marks/")?.strip_prefix(what)?.strip_prefix('-')?.parse().ok();
         names.iter().filter_map(number).max()
     }
 
