@@ -19,7 +19,7 @@ for patch in "$@"; do
     echo "$name: does not compile"
     exit 1
   fi
-  # From 70 on they are of jobs: a world of jobs for each seed, and fewer seeds.
+  # From 70 on they are of jobs, and from 83 on of what a process keeps: worlds of both for each seed, and fewer seeds.
   case $name in
     [7-9]*) runs=800 jobs=1 ;;
     *) runs=$RUNS jobs=1000 ;;

@@ -10,6 +10,7 @@ use gristmill_sim::case::Case;
 use gristmill_sim::coverage::Coverage;
 use gristmill_sim::crash::facts::Learning;
 use gristmill_sim::crash::kept::Kept;
+use gristmill_sim::crash::scenario::Scenario as Jobs;
 use gristmill_sim::crash::training::Training;
 use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::shrink::shrink;
@@ -21,7 +22,8 @@ const KEPT: &str = include_str!("../seeds.txt");
 /// Runs that shrinking may take.
 const TRIES: usize = 400;
 
-/// Of this number of seeds one makes a world of jobs, too, unless `JOBS` says another: it starts real processes.
+/// Of this number of seeds one makes a world of jobs, too, and one of what a process keeps, by turns, unless `JOBS` says another: they
+/// start real processes.
 const OF_JOBS: u64 = 100;
 
 /// Processor time of this process, all threads.
@@ -90,11 +92,18 @@ fn main() -> ExitCode {
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
             Some(program) => {
-                let mut ran =
-                    sum.add((&crash::scenario::Scenario::new(*seed, program), *seed), &mut out, first_failure);
-                ran &= sum.add((&Kept::<Reading>::new(*seed, program), *seed), &mut out, first_failure);
-                ran &= sum.add((&Kept::<Learning>::new(*seed, program), *seed), &mut out, first_failure);
-                ran & sum.add((&Kept::<Training>::new(*seed, program), *seed), &mut out, first_failure)
+                let turn = |i: u64| replays || seed / of_jobs % 3 == i;
+                let mut well = sum.add((&Jobs::new(*seed, program), *seed), &mut out, first_failure);
+                if turn(0) {
+                    well &= sum.add((&Kept::<Reading>::new(*seed, program), *seed), &mut out, first_failure);
+                }
+                if turn(1) {
+                    well &= sum.add((&Kept::<Learning>::new(*seed, program), *seed), &mut out, first_failure);
+                }
+                if turn(2) {
+                    well &= sum.add((&Kept::<Training>::new(*seed, program), *seed), &mut out, first_failure);
+                }
+                well
             }
             None => true,
         };

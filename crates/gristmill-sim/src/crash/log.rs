@@ -49,7 +49,8 @@ pub enum Loss {
     Bytes,
     /// The names, bytes with them.
     All,
-    /// Some of the bytes, and the last names, as this number says: some writes, or all that was written to some files.
+    /// Some of the bytes, and the last names, as this number says: some writes, or all that was written to some files. Zeros may be in
+    /// place of what was written to an end.
     Some(u64),
 }
 
@@ -128,6 +129,7 @@ impl Log {
             Loss::Some(number) => number,
             _ => 0,
         });
+        let mut lengths = chooser.apart(0x6c65_6e67);
         let named: Vec<usize> = (0..ops.len()).filter(|i| !ops[*i].names().is_empty()).collect();
         let lasting = ops.iter().enumerate().filter_map(|(i, op)| match op {
             Op::ForceNames(folder) => named.iter().filter(|n| **n < i && is_in(&ops[**n], folder)).max(),
@@ -152,6 +154,12 @@ impl Log {
                 };
                 if forced || kept {
                     apply(&mut tree, op);
+                } else if let (Op::Write(file, offset, bytes), Loss::Some(_)) = (op, crash.loss)
+                    && lengths.once_in(4)
+                {
+                    // The disk had the length, and not the bytes.
+                    let there = tree.files.get(*file).map_or(0, Vec::len) as u64;
+                    apply(&mut tree, &Op::Resize(*file, there.max(offset + bytes.len() as u64)));
                 }
             } else if i < ends {
                 apply(&mut tree, op);
