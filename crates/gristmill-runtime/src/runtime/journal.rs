@@ -346,7 +346,7 @@ mod tests {
                 lost[old..][hole.clone()].fill(0);
                 std::fs::write(&path, lost).unwrap();
                 let left = usize::from(plain) + hole.start / line;
-                assert_eq!(read().unwrap(), whole[..left], "what the machine did not write, and all behind it");
+                assert_eq!(read().unwrap(), whole[..left], "what the machine did not write, and all after it");
                 let mut lines = journal(&path, Opening::Again).unwrap();
                 events[hole.start / line..].iter().for_each(|event| lines.append(&[event]).unwrap());
                 assert_eq!(std::fs::read(&path).unwrap(), bytes);

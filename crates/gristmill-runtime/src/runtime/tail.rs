@@ -8,7 +8,7 @@ use std::path::Path;
 /// Zeros in a row that no line has, as many as a checksum and its space: bytes that a machine crash left unwritten.
 const UNWRITTEN: usize = 17;
 
-/// Whether a part of a line was never written: the machine crashed after the disk had what comes behind it, and before anything of both
+/// Whether a part of a line was never written: the machine crashed after the disk had what comes after it, and before anything of both
 /// was made durable.
 pub(super) fn has_hole(line: &[u8]) -> bool {
     line.split(|byte| *byte != 0).any(|zeros| zeros.len() >= UNWRITTEN)

@@ -122,7 +122,7 @@ impl Deed for Learning {
     }
 }
 
-/// Facts of the whole records of a side index, as the page says: of each file those that stand behind the last record of another version.
+/// Facts of the whole records of a side index, as the page says: of each file those that stand after the last record of another version.
 fn written(tree: &Tree) -> BTreeSet<Fact> {
     let is_it = |name: &Path| name.extension().is_some_and(|end| end == "facts");
     let found = tree.names.iter().find_map(|(name, node)| match node {
