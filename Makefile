@@ -208,6 +208,7 @@ bench-peers: .venv/ready
 	$(BIN)/python bench/peers/install.py
 	$(BIN)/python bench/peers/run.py $(PEERS)
 	$(BIN)/python bench/peers/bucket.py $${CARGO_TARGET_DIR:-target}/release/gristmill-faultserver --megabytes $(PEERS_MEGABYTES)
+	$(BIN)/pip install --quiet --disable-pip-version-check xxhash
 	$(BIN)/python bench/peers/cold.py $${CARGO_TARGET_DIR:-target}/release/gristmill-faultserver
 
 flakes: package tables

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import litdata
-from litdata.streaming import Cache
+from litdata.streaming import Cache, downloader
 
 from loaders.records import joined, stored
 
@@ -27,6 +27,8 @@ def batches(
 ) -> Iterator[Any]:
     """Yields batches of a loader that shuffles, one pass after another."""
     place = options.pop("place", str(folder / packing))
+    # LitData fetches by obstore where it is installed, without an option to allow http, and by boto3 else.
+    downloader._OBSTORE_AVAILABLE = False
     rows = litdata.StreamingDataset(place, shuffle=True, drop_last=True, **options)
 
     def collate(found: list[Any]) -> Any:

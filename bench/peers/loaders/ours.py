@@ -1,6 +1,5 @@
 """Gristmill, used as its guide says: packs of rows and steps, shards of demonstrations, streams and packs of games."""
 
-import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +30,7 @@ def write(work: str, data: Path, folder: Path, packings: list[str]) -> None:
         demos = arrays(data)
         if "zstd" in packings:
             gm.pack(demos, folder / "pack")
-        if "codec" in inspect.signature(gm.pack).parameters:
+        if "raw" in packings:
             gm.pack(demos, folder / "raw", codec="raw")
     elif work == "games":
         gm.pack(data / "games", folder / "pack")
@@ -46,8 +45,6 @@ def arrays(data: Path) -> Any:
 
 def source(work: str, data: Path, folder: Path, form: str, options: dict[str, Any]) -> Any:
     """Returns the source or the configuration of a loader, and the encoder if it needs one."""
-    if form == "raw" and not (folder / form).exists():
-        raise ValueError("this version packs no pictures as they are")
     if form in ("pack", "raw"):
         encoder = {"rows": gm.Fields(["row"]), "steps": gm.Fields(FIELDS)}.get(work)
         return gm.open(folder / form), encoder
