@@ -21,7 +21,7 @@ use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Scratch};
-use super::fetch::Fetched;
+use super::fetch::{Fetched, at_once};
 use super::plan::{Ahead, Plan, Share};
 use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::loader::output::{Batch, Delivery};
@@ -130,7 +130,10 @@ impl Feed {
         let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
-        let fetched = (!assembly.table().is_near()).then(|| Fetched::from(first));
+        let fetched = (!assembly.table().is_near()).then(|| match keeping {
+            Some(_) => Fetched::from(first),
+            None => Fetched::from(first).by(at_once(assembly.table(), plan.batch_rows() * assembly.steps())),
+        });
         let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };
         let totals = Totals { traffic: Traffic::of(assembly.table().counts()), ..Totals::default() };
         Ok(Feed {

@@ -1,21 +1,37 @@
 //! Which batches of a table that is elsewhere were fetched, and which are fetched next: those that the plan says come soonest.
-//! Counts batches; the requests are the table's, made by readers, so that no worker waits for a network. Which batches share requests
-//! is decided by their numbers alone, so that a plan knows it beforehand.
+//! Counts batches; the requests are the table's, made by readers, so that no worker waits for a network. Numbers and sizes of batches
+//! alone decide which of them share requests, so that a plan knows it beforehand.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gristmill_runtime::error::Error;
+use gristmill_runtime::table::FrameTable;
 
-/// Batches that are fetched ahead of those that wait for the consumer.
-const AHEAD: u64 = 64;
-
-/// Batches that a reader fetches at once, at most: enough that neighbours share requests.
+/// Batches that a reader fetches at once, at least: enough that neighbours share requests.
 const AT_ONCE: u64 = 8;
 
+/// How many times as many batches are fetched ahead of those that wait for the consumer.
+const AHEAD: u64 = 8;
+
+/// Bytes that a reader fetches at once. Small batches of fewer bytes would wait for the latency of a network, however fast it is.
+const BYTES_AT_ONCE: u64 = 4 << 20;
+
+/// The most batches that a reader fetches at once.
+const MOST_AT_ONCE: u64 = 512;
+
+/// How many batches that read `rows` rows of a table a reader fetches at once, at most, if the cache keeps the files whole.
+pub(super) fn at_once(table: &dyn FrameTable, rows: usize) -> u64 {
+    let bytes: u64 = table.files().iter().filter_map(|file| file.far_bytes()).sum();
+    let of_batch = u128::from(bytes) * rows as u128 / u128::from(table.len().max(1));
+    (u128::from(BYTES_AT_ONCE) / of_batch.max(1)).clamp(AT_ONCE.into(), MOST_AT_ONCE.into()) as u64
+}
+
 /// How far fetching is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fetched {
+    /// Batches that a reader fetches at once, at most.
+    most: u64,
     /// The first batch of all.
     first: u64,
     /// The next batch that nobody fetches yet.
@@ -31,7 +47,12 @@ pub(super) struct Fetched {
 impl Fetched {
     /// Nothing is fetched from batch `first` on.
     pub(super) fn from(first: u64) -> Self {
-        Fetched { first, next: first, below: first, ..Fetched::default() }
+        Fetched { most: AT_ONCE, first, next: first, below: first, done: BTreeMap::new(), failed: Vec::new() }
+    }
+
+    /// Lets a reader fetch up to `most` batches at once.
+    pub(super) fn by(self, most: u64) -> Self {
+        Fetched { most, ..self }
     }
 
     /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
@@ -47,14 +68,14 @@ impl Fetched {
 
     /// The most batches that a reader fetches next. The consumer waits for the first batches; later batches share requests.
     pub(super) fn at_once(&self) -> u64 {
-        (self.next - self.first).clamp(1, AT_ONCE)
+        (self.next - self.first).clamp(1, self.most)
     }
 
     /// Begins to fetch the batches of `range`, the next ones. Returns `false` if enough is fetched, or while the first batch is on its way:
     /// everybody waits for that batch, and others would take a part of the network. `delivered` is the consumer's next batch.
     pub(super) fn take(&mut self, range: &Range<u64>, delivered: u64) -> bool {
         let waits = self.next > self.first && !self.has(self.first);
-        if waits || range.end > delivered.saturating_add(AHEAD) {
+        if waits || range.end > delivered.saturating_add(AHEAD * self.most) {
             return false;
         }
         self.next = range.end;
@@ -103,8 +124,9 @@ mod tests {
         let mut endless = Fetched::from(0);
         endless.begin(0, None).into_iter().for_each(|range| endless.end(range, None));
         while endless.begin(0, None).is_some() {}
-        assert_eq!(endless.next, AHEAD);
+        let ahead = AHEAD * AT_ONCE;
+        assert_eq!(endless.next, ahead);
         assert!(endless.begin(AT_ONCE - 1, None).is_none(), "fewer would share requests");
-        assert_eq!(endless.begin(AT_ONCE, None), Some(AHEAD..AHEAD + AT_ONCE), "the consumer took some");
+        assert_eq!(endless.begin(AT_ONCE, None), Some(ahead..ahead + AT_ONCE), "the consumer took some");
     }
 }

@@ -380,7 +380,7 @@ impl IndexLoader {
         }
         let mut scratch = Scratch::default();
         let mut read = |picks: &[Pick]| self.assembly.read_for(picks, &mut scratch);
-        self.lookup()?.fetched(&self.input, &mut read, goes_on).map(Some)
+        self.lookup()?.fetched(&self.input, self.assembly.steps(), &mut read, goes_on).map(Some)
     }
 
     /// Goes to batch `batch` before the start, at no cost.

@@ -200,20 +200,22 @@ impl Lookup {
     ///
     /// Errors: as [`Lookup::row`]; `Stopped` where `goes_on` says no.
     pub fn fetches(&self, input: &IndexInput, goes_on: &mut dyn FnMut() -> bool) -> Result<Fetches> {
-        self.fetched(input, &mut |picks| Ok(picks.iter().map(|pick| pick.row..pick.row + 1).collect()), goes_on)
+        self.fetched(input, 1, &mut |picks| Ok(picks.iter().map(|pick| pick.row..pick.row + 1).collect()), goes_on)
     }
 
-    /// The same, where `read` says which rows of the table stand for picks.
+    /// The same, where `read` says which rows of the table stand for picks, `steps` for each.
     pub(super) fn fetched<'a>(
         &'a self,
         input: &'a IndexInput,
+        steps: usize,
         read: &'a mut Read<'a>,
         goes_on: &'a mut dyn FnMut() -> bool,
     ) -> Result<Fetches> {
         let all = || self.plan.selected().div_ceil(self.config.batch_size as u64);
         let batches = self.plan.per_pass().unwrap_or_else(all);
         let (plan, table, selected) = (&self.plan, &*input.table, &*input.rows);
-        Walk { plan, table, batches, most: WALKED, selected, read, goes_on }.fetches()
+        let reads = plan.batch_rows() * steps;
+        Walk { plan, table, batches, reads, most: WALKED, selected, read, goes_on }.fetches()
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.

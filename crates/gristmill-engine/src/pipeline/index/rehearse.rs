@@ -10,7 +10,7 @@ use gristmill_runtime::store::{Asked, Rehearsal};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::bounded::next_step;
-use super::fetch::Fetched;
+use super::fetch::{Fetched, at_once};
 use super::plan::Plan;
 
 /// Rows of a pass that are walked, at most: some seconds.
@@ -54,6 +54,8 @@ pub(super) struct Walk<'a> {
     pub(super) table: &'a dyn FrameTable,
     /// Batches of a pass.
     pub(super) batches: u64,
+    /// Rows that a batch reads.
+    pub(super) reads: usize,
     /// Rows that are walked, at most.
     pub(super) most: u64,
     /// All rows that are selected.
@@ -174,7 +176,8 @@ impl Walk<'_> {
 
     fn pass(&mut self, there: &mut Rehearsal<'_>, batches: Range<u64>) -> Result<Passed> {
         let mut passed = Passed::default();
-        let (mut fetched, mut picks, mut all) = (Fetched::from(batches.start), Vec::new(), Vec::new());
+        let fetched = |first| Fetched::from(first).by(at_once(self.table, self.reads));
+        let (mut fetched, mut picks, mut all) = (fetched(batches.start), Vec::new(), Vec::new());
         while let Some(range) = fetched.begin(u64::MAX, Some(batches.end)) {
             if there.is_whole() {
                 break;
@@ -286,13 +289,29 @@ mod tests {
 
     use super::*;
 
+    /// A table elsewhere of rows of 64 bytes.
+    fn table(name: &str, rows: usize) -> FileTable {
+        MemoryStore::named(name).write("rows", vec![7; rows * 64]);
+        let part = Part { path: format!("memory://{name}/rows").into(), offset: 0, rows: rows as u64 };
+        let layout = Layout::packed(&[("bytes", Scalar::U8, &[64])]).unwrap();
+        FileTable::open(layout, vec![part], Residence::Mapped).unwrap()
+    }
+
+    #[test]
+    fn readers_fetch_more_small_batches_than_large_ones_at_once() {
+        let table = table("rehearse-small", 1 << 10);
+        let found = [1, 1 << 7, 1 << 10, 1 << 13, 1 << 16].map(|rows| at_once(&table, rows));
+        assert_eq!(found, [512, 512, 64, 8, 8], "4 MiB, but at least 8 batches and at most 512");
+        let mut fetched = Fetched::from(0).by(64);
+        fetched.begin(0, None).into_iter().for_each(|range| fetched.end(range, None));
+        while fetched.begin(0, None).is_some() {}
+        assert_eq!(fetched.next(), 512, "eight times as many are ahead");
+    }
+
     #[test]
     fn a_part_of_a_pass_says_what_the_whole_asks_for() {
         let rows = 1 << 18;
-        MemoryStore::named("rehearse").write("rows", vec![7; rows * 64]);
-        let part = Part { path: "memory://rehearse/rows".into(), offset: 0, rows: rows as u64 };
-        let layout = Layout::packed(&[("bytes", Scalar::U8, &[64])]).unwrap();
-        let table = FileTable::open(layout, vec![part], Residence::Mapped).unwrap();
+        let table = table("rehearse", rows);
         let selected = Arc::new(Intervals::all(rows as u64));
         for shuffle in [Shuffle::Off, Shuffle::Blocks { rows: 1000, blocks: 8 }, Shuffle::Rows] {
             let config = IndexConfig { batch_size: 256, shuffle, apart: true, epochs: None, ..IndexConfig::default() };
@@ -300,7 +319,8 @@ mod tests {
             let walked = |most| {
                 let mut read = |picks: &[Pick]| Ok(picks.iter().map(|pick| pick.row..pick.row + 1).collect());
                 let (batches, selected, read) = (rows as u64 / 256, &*selected, &mut read);
-                let walk = Walk { plan: &plan, table: &table, batches, most, selected, read, goes_on: &mut || true };
+                let (plan, table, goes_on) = (&plan, &table, &mut || true);
+                let walk = Walk { plan, table, batches, reads: 256, most, selected, read, goes_on };
                 walk.fetches().unwrap()
             };
             let (whole, part) = (walked(u64::MAX), walked(rows as u64 / 4));
