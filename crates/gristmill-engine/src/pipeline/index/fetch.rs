@@ -20,9 +20,13 @@ const BYTES_AT_ONCE: u64 = 4 << 20;
 /// The most batches that a reader fetches at once.
 const MOST_AT_ONCE: u64 = 512;
 
-/// How many batches that read `rows` rows of a table a reader fetches at once, at most, if the cache keeps the files whole.
+/// How many batches that read `rows` rows of a table a reader fetches at once, at most, if the cache keeps the files whole. A block that
+/// cannot be read fails the batches that are fetched with it.
 pub(super) fn at_once(table: &dyn FrameTable, rows: usize) -> u64 {
     let bytes: u64 = table.files().iter().filter_map(|file| file.far_bytes()).sum();
+    if bytes == 0 {
+        return AT_ONCE;
+    }
     let of_batch = u128::from(bytes) * rows as u128 / u128::from(table.len().max(1));
     (u128::from(BYTES_AT_ONCE) / of_batch.max(1)).clamp(AT_ONCE.into(), MOST_AT_ONCE.into()) as u64
 }
