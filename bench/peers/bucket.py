@@ -1,6 +1,6 @@
 """Measures gristmill from a bucket beside a disk, and beside other loaders. A request takes 50 ms, an answer 200 MB/s.
 
-    python bench/peers/bucket.py SERVER [--megabytes 2000] [--peers "gristmill;Lance"] [--out target/peers]
+    python bench/peers/bucket.py SERVER [--megabytes 2000] [--peers gristmill,Lance] [--out target/peers]
 
 SERVER is the program `gristmill-faultserver`. Each loader reads steps of 12 kB from its own form, with an empty cache.
 It runs once as fast as it can, and once for a consumer whose step takes twice the time in which an answer brings a
@@ -42,7 +42,7 @@ PATIENCE = 60
 #: Module and environment of each peer. The environment of gristmill is this Python.
 PEERS = {
     "gristmill": ("ours", ""),
-    "gristmill, raw": ("ours", ""),
+    "gristmill raw": ("ours", ""),
     "webdataset": ("of_webdataset", "webdataset"),
     "streaming": ("of_streaming", "streaming"),
     "LitData": ("of_litdata", "litdata"),
@@ -67,7 +67,7 @@ def places(peer: str, bucket: Path, address: str, cache: Path) -> dict[str, Any]
             **{name.lower(): value for name, value in KEYS.items()},
         }
         return {"place": "s3://bucket/of_lance/table", "storage_options": options}
-    form = "raw" if peer == "gristmill, raw" else "pack"
+    form = "raw" if peer == "gristmill raw" else "pack"
     return {"place": f"s3://bucket/ours/{form}", "cache": str(cache), "form": "place", "threads": 2}
 
 
@@ -224,11 +224,11 @@ def main() -> None:
     said.add_argument("--works", default="rows,steps", help="which of %(default)s; only gristmill reads the rows")
     said.add_argument("--megabytes", type=int, default=2000, help="size of the packs")
     said.add_argument("--steps-megabytes", type=int, help="size of the steps as they are; as much by default")
-    said.add_argument("--peers", default=";".join(PEERS), help="which of %(default)s")
+    said.add_argument("--peers", default=",".join(PEERS), help="which of %(default)s")
     said.add_argument("--limit", type=float, default=60, help="seconds of a run over steps")
     said.add_argument("--out", type=Path, default=Path("target/peers"), help="environments, data and results")
     options = said.parse_args()
-    out, size, peers = options.out.resolve(), options.megabytes * 1_000_000, options.peers.split(";")
+    out, size, peers = options.out.resolve(), options.megabytes * 1_000_000, options.peers.split(",")
     works = options.works.split(",")
     steps = (options.steps_megabytes or options.megabytes) * 1_000_000
     served = out / "buckets" / f"served-{options.megabytes}"

@@ -4,8 +4,9 @@ A request takes 50 ms, an answer 200 MB/s.
 
     python bench/peers/cold.py SERVER [--out target/peers]
 
-SERVER is the program `gristmill-faultserver`. The files of the pack are sparse, so all rows are zeros and have no
-checksums. Its index is written by docs/format/opening.md. Each line of the output is a process of its own.
+SERVER is the program `gristmill-faultserver`. The bench needs the package xxhash. The files of the pack are sparse, so
+all rows are zeros and have no checksums. Its index is written by docs/format/opening.md. Each line of the output is a
+process of its own.
 """
 
 import argparse

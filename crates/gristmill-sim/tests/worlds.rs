@@ -6,11 +6,12 @@ use std::process::Command;
 
 use gristmill_sim::case::Case;
 use gristmill_sim::coverage::{Coverage, Fault};
+use gristmill_sim::crash::disturbed::{Disturbed, Refusal};
 use gristmill_sim::crash::facts::Learning;
 use gristmill_sim::crash::kept::{Keeps, Kept};
 use gristmill_sim::crash::log::{Crash, Loss};
 use gristmill_sim::crash::run::can_trace;
-use gristmill_sim::crash::scenario::{Refusal, Scenario as Jobs};
+use gristmill_sim::crash::scenario::Scenario as Jobs;
 use gristmill_sim::crash::task::{Task, Verb};
 use gristmill_sim::crash::training::Training;
 use gristmill_sim::crash::twins::Reading;
@@ -108,7 +109,8 @@ fn a_pack_is_the_old_one_or_the_new_one_whatever_a_crash_leaves() {
 fn a_machine_may_crash_after_any_change() {
     let Some(program) = program() else { return };
     let crashes = (0..200).step_by(4).map(|at| Crash { at, torn: 0, loss: Loss::All }).collect();
-    let outcome = Jobs { crashes, ..packing(program) }.run();
+    let disturbed = Disturbed { crashes, ..Disturbed::default() };
+    let outcome = Jobs { disturbed, ..packing(program) }.run();
     assert_eq!(outcome.failure, None);
 }
 
@@ -118,7 +120,8 @@ fn a_machine_may_crash_after_any_change() {
 fn no_refusal_of_the_disk_is_silent() {
     let Some(program) = program() else { return };
     let refusals = (0..200).step_by(5).map(|at| Refusal { at, stays: false, error: 28 }).collect();
-    let outcome = Jobs { refusals, ..packing(program) }.run();
+    let disturbed = Disturbed { refusals, ..Disturbed::default() };
+    let outcome = Jobs { disturbed, ..packing(program) }.run();
     assert_eq!(outcome.failure, None);
 }
 
@@ -129,7 +132,7 @@ fn keeps<D: Keeps>(seeds: std::ops::Range<u64>, everywhere: u64) {
     for seed in seeds.clone() {
         let mut world = Kept::<D>::new(seed, program);
         if seed == seeds.start {
-            (world.everywhere, world.twice) = (everywhere, false);
+            (world.everywhere, world.disturbed.twice) = (everywhere, false);
         }
         let outcome = world.run();
         assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
@@ -171,5 +174,5 @@ fn every_planted_fault_can_be_planted() {
 /// Three games become a pack, undisturbed.
 fn packing(program: &Path) -> Jobs {
     let task = Task { verb: Verb::Pack, boards: false, games: 1, shard_rows: None, checkpoint_rows: 5, workers: 1 };
-    Jobs { seed: 0, program: program.to_owned(), task, crashes: Vec::new(), twice: false, refusals: Vec::new() }
+    Jobs { seed: 0, program: program.to_owned(), task, disturbed: Disturbed::default() }
 }

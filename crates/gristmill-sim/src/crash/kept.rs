@@ -4,10 +4,10 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
+use super::disturbed::Disturbed;
 use super::log::{Crash, Log, Op};
 use super::process::{Deed, Ended, traced};
 use super::record::{Failing, Recorded};
-use super::scenario::Refusal;
 use super::tree::Tree;
 use crate::case::{Case, Outcome, folder};
 use crate::chooser::Chooser;
@@ -53,14 +53,10 @@ pub struct Kept<D> {
     pub program: PathBuf,
     /// What is done.
     pub deed: D,
-    /// Crashes, each of the process from its beginning.
-    pub crashes: Vec<Crash>,
+    /// What disturbs it.
+    pub disturbed: Disturbed,
     /// Further crashes: around each change, and in the midst of each that writes, at this number of its bytes at most.
     pub everywhere: u64,
-    /// Whether the process after each crash crashes as well, at the same share of its changes.
-    pub twice: bool,
-    /// What is refused, each time from the beginning.
-    pub refusals: Vec<Refusal>,
 }
 
 fn of_disk(e: impl std::fmt::Display) -> String {
@@ -75,10 +71,8 @@ impl<D: Keeps> Kept<D> {
         Kept {
             program: program.to_owned(),
             deed: D::drawn(c),
-            crashes: (0..c.within(4, 12)).map(|_| Crash::drawn(c)).collect(),
+            disturbed: Disturbed::drawn(c, (4, 12), 3),
             everywhere: 0,
-            twice: c.once_in(4),
-            refusals: (0..c.below(3)).map(|_| Refusal::drawn(c)).collect(),
         }
     }
 
@@ -89,11 +83,11 @@ impl<D: Keeps> Kept<D> {
         let done = self.traced(root, None, false)?;
         let log = done.log;
         self.judge((root, known), &log.end(), &[&log.ops]).map_err(|e| format!("undisturbed: {e}"))?;
-        for crash in self.crashes.iter().chain(&log.everywhere(self.everywhere)) {
+        for crash in self.disturbed.crashes.iter().chain(&log.everywhere(self.everywhere)) {
             outcome.disks += 1;
             self.crash((root, known), &log, crash).map_err(|e| format!("{crash:?}: {e}"))?;
         }
-        for refusal in &self.refusals {
+        for refusal in &self.disturbed.refusals {
             outcome.disks += 1;
             log.before.put(root).map_err(of_disk)?;
             let refused = self.traced(root, Some(&refusal.of(log.ops.len())), false)?;
@@ -119,7 +113,7 @@ impl<D: Keeps> Kept<D> {
     fn crash(&self, (root, known): (&Path, &D::Known), log: &Log, crash: &Crash) -> Found<()> {
         let (left, first) = (log.after(crash), &log.ops[..log.place(crash)]);
         left.put(root).map_err(of_disk)?;
-        if !self.twice {
+        if !self.disturbed.twice {
             return self.judge((root, known), &left, &[first]);
         }
         let second = self.traced(root, None, true)?.log;
@@ -130,11 +124,11 @@ impl<D: Keeps> Kept<D> {
     }
 
     fn judge(&self, (root, known): (&Path, &D::Known), tree: &Tree, ops: &[&[Op]]) -> Found<()> {
-        let created = |op: &&Op| match op {
+        let created = |op: &Op| match op {
             Op::Create(name, _) => Some(name.clone()),
             _ => None,
         };
-        let made = ops.iter().flat_map(|ops| ops.iter()).collect::<Vec<_>>().iter().filter_map(created).collect();
+        let made = ops.iter().flat_map(|ops| ops.iter()).filter_map(created).collect();
         self.deed.judge(root, known, &Left { tree, made, is_of_one: ops.len() == 1 })
     }
 }
@@ -148,12 +142,7 @@ impl<D: Keeps> Case for Kept<D> {
 
     fn smaller(&self) -> Vec<Self> {
         let mut less = Less::of(self);
-        less.push(|s| s.refusals.clear());
-        less.push(|s| s.crashes.clear());
-        less.push(|s| s.twice = false);
-        (0..self.crashes.len()).for_each(|i| less.push(|s| _ = s.crashes.remove(i)));
-        (0..self.refusals.len()).for_each(|i| less.push(|s| _ = s.refusals.remove(i)));
-        (0..self.crashes.len()).for_each(|i| less.push(|s| s.crashes[i].torn = 0));
+        self.disturbed.less().into_iter().for_each(|disturbed| less.push(|s| s.disturbed = disturbed));
         self.deed.less().into_iter().for_each(|deed| less.push(|s| s.deed = deed));
         less.found()
     }

@@ -6,10 +6,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use super::disturbed::Refusal;
 use super::log::{Crash, Log};
 use super::process;
 use super::record::{Failing, Recorded, record};
-use super::scenario::{Refusal, Scenario};
+use super::scenario::Scenario;
 use super::task::{OUT, Verb};
 use super::tree::Tree;
 use crate::case::{Case, Outcome, folder};
@@ -58,11 +59,11 @@ impl Scenario {
         let (end, _) = Tree::of(root).map_err(of_disk)?;
         packs::check(&end.shown(Path::new(OUT)))?;
         let world = World { root, end, log: done.log };
-        for crash in &self.crashes {
+        for crash in &self.disturbed.crashes {
             outcome.disks += 1;
             self.crash(&world, crash).map_err(|e| format!("{crash:?}: {e}"))?;
         }
-        for refusal in &self.refusals {
+        for refusal in &self.disturbed.refusals {
             outcome.disks += 1;
             self.refuse(&world, *refusal).map_err(|e| format!("{refusal:?}: {e}"))?;
         }
@@ -79,7 +80,7 @@ impl Scenario {
         let left = world.log.after(crash);
         self.stands(world, &left)?;
         left.put(world.root).map_err(of_disk)?;
-        if self.twice {
+        if self.disturbed.twice {
             let second = self.traced(world.root, None, true)?;
             let left = second.log.after(crash);
             self.stands(world, &left).map_err(|e| format!("after the second crash: {e}"))?;

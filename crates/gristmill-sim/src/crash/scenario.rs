@@ -1,39 +1,11 @@
-//! One number -> a task, the crashes after which it is done again, and the changes that fail while it runs. Runs nothing.
+//! One number -> a task, and what disturbs it: crashes after which it is done again, and changes that fail while it runs. Runs nothing.
 
 use std::path::{Path, PathBuf};
 
-use super::log::{Crash, Loss};
-use super::record::Failing;
+use super::disturbed::Disturbed;
 use super::task::{Task, Verb};
 use crate::chooser::Chooser;
 use crate::less::Less;
-
-/// Changes of a disk that the system refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// The first that fails; modulo as many as there are.
-    pub at: u64,
-    /// Whether all that come after it fail, too.
-    pub stays: bool,
-    /// The error of the system.
-    pub error: i32,
-}
-
-/// No space, an error of the disk, a file system that became read only.
-const ERRORS: [i32; 3] = [libc::ENOSPC, libc::EIO, libc::EROFS];
-
-impl Refusal {
-    /// Some refusal.
-    pub(super) fn drawn(c: &mut Chooser) -> Self {
-        Refusal { at: c.bits(), stays: c.once_in(2), error: c.of(&ERRORS) }
-    }
-
-    /// The calls that fail of a process that makes `ops` changes.
-    pub(super) fn of(&self, ops: usize) -> Failing {
-        let first = self.at % ops.max(1) as u64;
-        Failing { calls: first..if self.stays { u64::MAX } else { first + 1 }, error: self.error }
-    }
-}
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +16,8 @@ pub struct Scenario {
     pub program: PathBuf,
     /// What is done.
     pub task: Task,
-    /// Crashes, each of the task from its beginning.
-    pub crashes: Vec<Crash>,
-    /// Whether the process after each crash crashes as well, at the same share of its changes.
-    pub twice: bool,
-    /// What is refused, each time from the beginning.
-    pub refusals: Vec<Refusal>,
+    /// What disturbs it.
+    pub disturbed: Disturbed,
 }
 
 impl Scenario {
@@ -72,26 +40,13 @@ impl Scenario {
             checkpoint_rows: c.within(1, 12),
             workers: c.within(1, 2) as usize,
         };
-        Scenario {
-            seed,
-            program: program.to_owned(),
-            task,
-            crashes: (0..c.within(3, 6)).map(|_| Crash::drawn(c)).collect(),
-            twice: c.once_in(4),
-            refusals: (0..c.below(6)).map(|_| Refusal::drawn(c)).collect(),
-        }
+        Scenario { seed, program: program.to_owned(), task, disturbed: Disturbed::drawn(c, (3, 6), 6) }
     }
 
     /// Every run that is one thing smaller.
     pub(super) fn less(&self) -> Vec<Self> {
         let mut less = Less::of(self);
-        less.push(|s| s.refusals.clear());
-        less.push(|s| s.crashes.clear());
-        less.push(|s| s.twice = false);
-        (0..self.crashes.len()).for_each(|i| less.push(|s| _ = s.crashes.remove(i)));
-        (0..self.refusals.len()).for_each(|i| less.push(|s| _ = s.refusals.remove(i)));
-        (0..self.crashes.len()).for_each(|i| less.push(|s| s.crashes[i].torn = 0));
-        (0..self.crashes.len()).for_each(|i| less.push(|s| s.crashes[i].loss = Loss::Nothing));
+        self.disturbed.less().into_iter().for_each(|disturbed| less.push(|s| s.disturbed = disturbed));
         less.push(|s| s.task.games = 1);
         less.push(|s| s.task.shard_rows = None);
         less.push(|s| s.task.workers = 1);

@@ -20,8 +20,8 @@ const BYTES_AT_ONCE: u64 = 4 << 20;
 /// The most batches that a reader fetches at once.
 const MOST_AT_ONCE: u64 = 512;
 
-/// How many batches that read `rows` rows of a table a reader fetches at once, at most, if the cache keeps the files whole. A block that
-/// cannot be read fails the batches that are fetched with it.
+/// How many batches that read `rows` rows of a table a reader fetches at once, at most, if the cache keeps the files whole: [`AT_ONCE`] of a
+/// table without files. A block that cannot be read fails the batches that are fetched with it.
 pub(super) fn at_once(table: &dyn FrameTable, rows: usize) -> u64 {
     let bytes: u64 = table.files().iter().filter_map(|file| file.far_bytes()).sum();
     if bytes == 0 {
