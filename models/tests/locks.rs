@@ -118,7 +118,7 @@ fn room_in_a_full_queue_wakes_a_worker() {
         scheduler.staff(Lane::Work, 2, &tasks).unwrap();
         for i in 0..3 {
             assert_eq!(numbers.queue.take(None), Taken::Item(i));
-            scheduler.signal().notify(Lane::Work);
+            scheduler.signal().notify_one(Lane::Work);
         }
         assert_eq!(numbers.queue.take(None), Taken::Closed);
         assert!(scheduler.stop().is_empty());

@@ -159,15 +159,18 @@ fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_lea
     keeps::<Training>(1..4, 2);
 }
 
-/// What `make sim-planted` plants has to fit the sources as they are.
+/// What `make sim-planted` and `make models-planted` plant has to fit the sources as they are.
 #[test]
 fn every_planted_fault_can_be_planted() {
-    let (root, folder) =
-        (concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), concat!(env!("CARGO_MANIFEST_DIR"), "/planted"));
-    let patches: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(patches.len() > 60, "{}", patches.len());
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let all = |folder: &str| -> Vec<PathBuf> {
+        std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let (of_worlds, of_locks) = (all("crates/gristmill-sim/planted"), all("models/planted"));
+    assert!(of_worlds.len() > 60 && of_locks.len() > 15, "{} and {}", of_worlds.len(), of_locks.len());
+    let patches = of_worlds.into_iter().chain(of_locks);
     let fits = |patch: &Path| Command::new("git").args(["apply", "--check"]).arg(patch).current_dir(root).status();
-    let unfit: Vec<PathBuf> = patches.into_iter().filter(|patch| !fits(patch).unwrap().success()).collect();
+    let unfit: Vec<PathBuf> = patches.filter(|patch| !fits(patch).unwrap().success()).collect();
     assert_eq!(unfit, Vec::<PathBuf>::new(), "write them again from the sources");
 }
 

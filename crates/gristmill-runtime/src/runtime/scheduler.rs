@@ -122,6 +122,16 @@ impl Signal {
         }
     }
 
+    /// Wakes one sleeping thread of a lane: one task may be runnable, and the thread that runs it signals if there are more. A consumer
+    /// that takes a batch calls this, so that no thread without a task takes its core.
+    pub fn notify_one(&self, lane: Lane) {
+        let watched = self.lane(lane);
+        *watched.lock() += 1;
+        if watched.sleepers.load(Ordering::SeqCst) > 0 {
+            watched.moved.notify_one();
+        }
+    }
+
     /// Wakes everybody.
     pub fn notify_all(&self) {
         self.notify(Lane::Read);

@@ -209,7 +209,7 @@ impl Feed {
                 if delivery.is_ok() {
                     self.uncounted().push_back((number, digests));
                 }
-                self.shared.signal.notify(Lane::Work);
+                self.shared.signal.notify_one(Lane::Work);
                 Taken::Item(delivery)
             }
             Taken::Item((number, delivery, digests)) => {

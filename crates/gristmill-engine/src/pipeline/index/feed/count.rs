@@ -35,6 +35,6 @@ impl Feed {
             self.shared.signal.notify(Lane::Read);
         }
         drop(inner);
-        self.shared.signal.notify(Lane::Work);
+        self.shared.signal.notify_one(Lane::Work);
     }
 }
