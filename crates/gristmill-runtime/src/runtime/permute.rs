@@ -28,6 +28,16 @@ impl Permutation {
         Permutation { n, half: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| draws.bits()) }
     }
 
+    /// Size of the range.
+    pub fn len(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether the range is empty.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
     /// Where `i` goes. `i` must be below `n`.
     pub fn apply(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);

@@ -4,6 +4,9 @@
 use gristmill_runtime::runtime::permute::Permutation;
 use gristmill_runtime::runtime::seed::Key;
 
+/// The most places whose rows are found side by side.
+const TOGETHER: usize = 256;
+
 /// In which order an epoch goes through its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -46,6 +49,12 @@ impl Gather {
         self.rows
     }
 
+    /// Rows of a whole group of blocks. `None` in other orders.
+    pub fn group_rows(&self) -> Option<u64> {
+        let Order::Blocks { rows, blocks } = self.order else { return None };
+        Some(rows.saturating_mul(blocks))
+    }
+
     /// The order of one epoch.
     pub fn epoch(&self, epoch: u64) -> Epoch {
         let key = self.key.of(b"epoch", epoch);
@@ -77,7 +86,11 @@ impl Epoch {
         match &mut self.order {
             Inner::Stored => place,
             Inner::Shuffled(permutation) => permutation.apply(place),
-            Inner::Blocks(blocks) => blocks.row(place),
+            Inner::Blocks(blocks) => {
+                let mut place = [place];
+                blocks.rows(&mut place);
+                place[0]
+            }
         }
     }
 
@@ -86,7 +99,7 @@ impl Epoch {
         match &mut self.order {
             Inner::Stored => {}
             Inner::Shuffled(permutation) => permutation.apply_all(places),
-            Inner::Blocks(blocks) => places.iter_mut().for_each(|place| *place = blocks.row(*place)),
+            Inner::Blocks(blocks) => blocks.rows(places),
         }
     }
 
@@ -142,6 +155,11 @@ impl Blocks {
         ((place + shift) / self.whole(), (place + shift) % self.whole())
     }
 
+    /// The first place of a group.
+    fn begins(&self, group: u64) -> u64 {
+        group * self.whole() - if group > self.short.0 { self.short.1 } else { 0 }
+    }
+
     /// The blocks of a group, in their random order.
     fn members(&self, group: u64) -> impl Iterator<Item = u64> {
         let first = group * self.group;
@@ -169,20 +187,33 @@ impl Blocks {
         (group == self.short.0 && self.short.1 > 0).then(|| (self.order.invert(self.count - 1), end))
     }
 
-    fn row(&mut self, place: u64) -> u64 {
-        let (group, within) = self.locate(place);
-        let shuffled = self.turn(group).apply(within);
-        let mut member = group * self.group + shuffled / self.size;
-        if let Some((at, end)) = self.swapped(group) {
-            member = if member == end {
-                at
-            } else if member >= at {
-                member + 1
-            } else {
-                member
-            };
+    /// Replaces places by the rows at them. The permutations of the places of one group run side by side.
+    fn rows(&mut self, places: &mut [u64]) {
+        let mut rest = places;
+        while let Some(place) = rest.first() {
+            let group = self.locate(*place).0;
+            let (begins, swapped, first) = (self.begins(group), self.swapped(group), group * self.group);
+            let size = self.size;
+            let turn = self.turn(group);
+            let of_group = |place: &&u64| place.checked_sub(begins).is_some_and(|within| within < turn.len());
+            let together = rest.iter().take(TOGETHER).take_while(of_group).count().max(1);
+            let (now, later) = rest.split_at_mut(together);
+            now.iter_mut().for_each(|place| *place -= begins);
+            turn.apply_all(now);
+            let mut members = [0; TOGETHER];
+            let members = &mut members[..together];
+            for (member, shuffled) in members.iter_mut().zip(&*now) {
+                *member = first + shuffled / size;
+                if let Some((at, end)) = swapped {
+                    *member = if *member == end { at } else { *member + u64::from(*member >= at) };
+                }
+            }
+            self.order.apply_all(members);
+            for (shuffled, block) in now.iter_mut().zip(members) {
+                *shuffled = *block * size + *shuffled % size;
+            }
+            rest = later;
         }
-        self.order.apply(member) * self.size + shuffled % self.size
     }
 
     fn place(&mut self, row: u64) -> u64 {
@@ -194,8 +225,7 @@ impl Blocks {
             _ => stands,
         };
         let shuffled = (counted - group * self.group) * self.size + row % self.size;
-        let missing = if group > self.short.0 { self.short.1 } else { 0 };
-        group * self.whole() - missing + self.turn(group).invert(shuffled)
+        self.begins(group) + self.turn(group).invert(shuffled)
     }
 }
 
