@@ -79,7 +79,7 @@ pub trait FrameTable: Send + Sync + Debug {
     /// network.
     ///
     /// Errors: as [`FrameTable::gather`].
-    fn claim(&self, rows: &[Range<u64>]) -> Result<Vec<Claims<'_>>> {
+    fn claim(&self, rows: &[Range<u64>]) -> Result<Vec<Claims>> {
         let mut claims = Vec::new();
         self.needs(rows, &mut |file, ranges| {
             claims.extend(file.claim(ranges));

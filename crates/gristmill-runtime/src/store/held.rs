@@ -169,7 +169,7 @@ impl HeldFile {
     }
 
     /// Claims what has to be fetched of these ranges, where the file is elsewhere: [`Claims::bring`] fetches it.
-    pub fn claim(&self, ranges: &[(usize, usize)]) -> Option<Claims<'_>> {
+    pub fn claim(&self, ranges: &[(usize, usize)]) -> Option<Claims> {
         self.twin()?.claim(&self.within(ranges))
     }
 

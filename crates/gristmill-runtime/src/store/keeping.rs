@@ -280,7 +280,7 @@ impl Keeper {
     /// Frees the blocks that `step` frees, and claims the blocks that its batches need. `files` are the files that the keeper was made for.
     ///
     /// Errors: `Io`; `TooLarge` if the batches of the step need more than the cache may keep.
-    pub fn claim<'a>(&self, step: &Step, files: &[&'a HeldFile]) -> Result<Vec<Claims<'a>>> {
+    pub fn claim(&self, step: &Step, files: &[&HeldFile]) -> Result<Vec<Claims>> {
         if let Some(needed) = step.lacks {
             let detail = format!(
                 "a batch needs {needed} bytes of blocks, and the cache keeps {}; raise cache_limit, make smaller batches, or \

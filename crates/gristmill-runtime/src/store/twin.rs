@@ -19,9 +19,12 @@ use crate::runtime::sync::atomic::{AtomicU64, Ordering};
 use crate::runtime::sync::{Condvar, Mutex, MutexGuard};
 
 mod bounded;
+mod claims;
 
 use bounded::Bound;
 pub use bounded::{Hold, Pins};
+use claims::Claim;
+pub use claims::Claims;
 
 /// The sparse file, and which of its blocks are there.
 pub(super) struct Twin {
@@ -145,7 +148,7 @@ impl Twin {
     /// Sees to it that the bytes of these ranges are there, as far as the file reaches: each block is fetched once.
     ///
     /// Errors, with the path: those of reading; `Truncated` where the file became shorter.
-    pub(super) fn have(&self, ranges: &[(u64, u64)]) -> Result<()> {
+    pub(super) fn have(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Result<()> {
         if let Some(bound) = &self.bound {
             bound.stay(self, ranges)?;
         } else if self.missing.load(Ordering::Acquire) == 0 {
@@ -158,7 +161,7 @@ impl Twin {
     /// Fetches again what is there of these ranges: it was found to be wrong.
     ///
     /// Errors: as [`Twin::have`].
-    pub(super) fn again(&self, ranges: &[(u64, u64)]) -> Result<()> {
+    pub(super) fn again(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Result<()> {
         let mut wrong = BTreeSet::new();
         for (start, end) in ranges {
             wrong.extend((start / BLOCK..(*end).min(self.len).div_ceil(BLOCK)).filter(|block| self.is_there(*block)));
@@ -174,7 +177,7 @@ impl Twin {
     }
 
     /// Brings blocks that were not there, `again` whatever the cache has: those that nobody brings now; waits for the others.
-    fn bring(&self, mut wanted: BTreeSet<u64>, again: bool) -> Result<()> {
+    fn bring(self: &Arc<Self>, mut wanted: BTreeSet<u64>, again: bool) -> Result<()> {
         while !wanted.is_empty() {
             let fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
@@ -191,21 +194,21 @@ impl Twin {
 
     /// Claims those blocks that nobody brings now; gives the lock back where there is none.
     fn claimed<'a>(
-        &'a self,
+        self: &Arc<Self>,
         mut fetched: MutexGuard<'a, BTreeSet<u64>>,
         wanted: &BTreeSet<u64>,
-    ) -> std::result::Result<Claim<'a>, MutexGuard<'a, BTreeSet<u64>>> {
+    ) -> std::result::Result<Claim, MutexGuard<'a, BTreeSet<u64>>> {
         let blocks: Vec<u64> = wanted.iter().filter(|block| !fetched.contains(block)).copied().collect();
         if blocks.is_empty() {
             return Err(fetched);
         }
         fetched.extend(&blocks);
-        Ok(Claim { twin: self, blocks })
+        Ok(Claim { twin: Arc::clone(self), blocks })
     }
 
     /// Claims the missing blocks of `ranges` (byte ranges, cut at the end of the file). Pins all blocks of `ranges` if they may be freed.
     /// `None` if all these blocks are there and nothing frees blocks of this twin.
-    pub(super) fn claim(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims<'_>> {
+    pub(super) fn claim(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims> {
         let pins = self.pinned(ranges);
         if pins.is_none() && self.missing.load(Ordering::Acquire) == 0 {
             return None;
@@ -213,7 +216,7 @@ impl Twin {
         let fetched = self.fetching();
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
         let ours = self.claimed(fetched, &wanted).ok();
-        (pins.is_some() || !wanted.is_empty()).then_some(Claims { twin: self, ours, wanted, pins })
+        (pins.is_some() || !wanted.is_empty()).then(|| Claims { twin: Arc::clone(self), ours, wanted, pins })
     }
 
     fn fetching(&self) -> MutexGuard<'_, BTreeSet<u64>> {
@@ -299,57 +302,6 @@ fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes).max(1)
 }
 
-/// Blocks that a thread brings; others wait for them until this ends, however it does.
-struct Claim<'a> {
-    twin: &'a Twin,
-    blocks: Vec<u64>,
-}
-
-impl Claim<'_> {
-    fn bring(self) -> Result<()> {
-        let unknown = self.twin.known(&self.blocks)?;
-        self.twin.fetch(&unknown)
-    }
-}
-
-/// Blocks of a file that are wanted, of which a thread has claimed those that nobody brought: claims that are made in order ask for
-/// the same, however quick each thread is afterwards.
-#[must_use]
-pub struct Claims<'a> {
-    twin: &'a Twin,
-    ours: Option<Claim<'a>>,
-    wanted: BTreeSet<u64>,
-    pins: Option<Pins>,
-}
-
-impl Claims<'_> {
-    /// Brings the blocks of all claims. Returns their pins: nobody frees these blocks while the pins live.
-    ///
-    /// Errors, with the path: as [`HeldFile::have`](super::HeldFile::have).
-    pub fn bring(all: Vec<Self>) -> Result<Vec<Pins>> {
-        let named = |twin: &Twin, e: Error| e.in_source(twin.path.display().to_string());
-        let (mut rest, mut kept) = (Vec::new(), Vec::new());
-        // What was claimed first: nobody waits for a thread that waits.
-        for Claims { twin, ours, wanted, pins } in all {
-            ours.map_or(Ok(()), Claim::bring).map_err(|e| named(twin, e))?;
-            kept.extend(pins);
-            rest.push((twin, wanted));
-        }
-        rest.into_iter().try_for_each(|(twin, wanted)| twin.bring(wanted, false).map_err(|e| named(twin, e)))?;
-        Ok(kept)
-    }
-}
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        let mut fetched = self.twin.fetching();
-        self.blocks.iter().for_each(|block| {
-            fetched.remove(block);
-        });
-        self.twin.arrived.notify_all();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::cache::{Cache, set_cache};
@@ -394,7 +346,7 @@ mod tests {
         }
     }
 
-    fn holds(twin: &Twin, far: &Far, start: u64, end: u64) {
+    fn holds(twin: &Arc<Twin>, far: &Far, start: u64, end: u64) {
         twin.have(&[(start, end)]).unwrap();
         let mut got = vec![0; (end - start) as usize];
         twin.file().read_exact_at(&mut got, start).unwrap();
@@ -448,8 +400,11 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(!waits.is_finished(), "blocks 0 and 4 are the first one's");
+            let mut third = [twin.claim(&[(0, 6 * BLOCK)]).unwrap()];
+            assert!(!Claims::bring_ours(&mut third).unwrap(), "it waits for no other");
             Claims::bring(vec![first]).unwrap();
             waits.join().unwrap().unwrap();
+            assert!(Claims::are_there(&mut third));
         });
         assert_eq!(far.reads(), 4);
         assert!(twin.claim(&[(0, 6 * BLOCK)]).is_none());
@@ -464,9 +419,9 @@ mod tests {
         set_cache(Cache { folder: Some(folder.path().into()), limit: None });
         let path = Path::new("s3://x/rows");
         let far = Far::new(5 * BLOCK + 10, Some(7));
-        let first = Twin::new(path, far.clone()).unwrap();
+        let first = Arc::new(Twin::new(path, far.clone()).unwrap());
         holds(&first, &far, 0, 3 * BLOCK);
-        let second = Twin::new(path, far.clone()).unwrap();
+        let second = Arc::new(Twin::new(path, far.clone()).unwrap());
         holds(&second, &far, 0, 3 * BLOCK);
         assert_eq!(far.reads(), 1, "it was there");
         holds(&second, &far, 4 * BLOCK, 5 * BLOCK + 10);
@@ -479,12 +434,12 @@ mod tests {
         open("bytes").write_all_at(&vec![0; BLOCK as usize], BLOCK).unwrap();
         open("bytes").write_all_at(&[9; 100], 3 * BLOCK - 50).unwrap();
         open("blocks").write_all_at(&[0; 8], 32).unwrap();
-        let third = Twin::new(path, far.clone()).unwrap();
+        let third = Arc::new(Twin::new(path, far.clone()).unwrap());
         holds(&third, &far, 0, 5 * BLOCK + 10);
         assert_eq!(far.reads(), 4, "blocks 1 to 4, in one request");
         let other = Twin::new(path, Far::new(5 * BLOCK + 10, Some(8))).unwrap();
         assert_eq!(other.missing.load(Ordering::Relaxed), 6, "another version is another file");
-        let unkept = Twin::unkept(path, far.clone()).unwrap();
+        let unkept = Arc::new(Twin::unkept(path, far.clone()).unwrap());
         assert_eq!(unkept.there().unwrap(), [0b11_1111]);
         holds(&unkept, &far, 0, 5 * BLOCK + 10);
         assert_eq!(far.reads(), 4, "a twin that is not kept has what is");

@@ -101,7 +101,7 @@ impl FrameTable for Boards {
         !self.far
     }
 
-    fn claim(&self, rows: &[Range<u64>]) -> Result<Vec<Claims<'_>>> {
+    fn claim(&self, rows: &[Range<u64>]) -> Result<Vec<Claims>> {
         for row in rows.iter().cloned().flatten() {
             self.hindered(row)?;
             self.lock().fetched.insert(row);

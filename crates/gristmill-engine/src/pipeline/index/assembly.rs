@@ -238,7 +238,7 @@ impl Assembly {
     }
 
     /// Claims what the steps of `rows` are read from, where the table is elsewhere.
-    pub(super) fn claim(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<Vec<Claims<'_>>> {
+    pub(super) fn claim(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<Vec<Claims>> {
         let rows = self.read_for(rows, scratch)?;
         Ok(self.table.claim(&rows)?)
     }

@@ -5,6 +5,7 @@ mod count;
 mod fetching;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,8 +17,8 @@ use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
 use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
-use gristmill_runtime::store::Pins;
 use gristmill_runtime::store::bucket::Traffic;
+use gristmill_runtime::store::{Claims, Pins};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Scratch};
@@ -94,6 +95,10 @@ pub(super) struct Inner {
     failed: bool,
     /// What of a table that is elsewhere was fetched; none of one that is not.
     pub(super) fetched: Option<Fetched>,
+    /// Batches whose blocks other readers bring, with their claims, the oldest first.
+    awaited: VecDeque<(Range<u64>, Vec<Claims>)>,
+    /// Whether a reader waits for the blocks of others.
+    is_awaiting: bool,
     /// Pins of blocks, each with the batch after the last one that needs them. They are dropped when the batches below that were made.
     pins: VecDeque<(u64, Vec<Pins>)>,
 }
@@ -132,7 +137,10 @@ impl Feed {
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let fetched = (!assembly.table().is_near()).then(|| match keeping {
             Some(_) => Fetched::from(first),
-            None => Fetched::from(first).by(at_once(assembly.table(), plan.batch_rows() * assembly.steps())),
+            None => {
+                let most = at_once(assembly.table(), plan.batch_rows() * assembly.steps());
+                Fetched::from(first).by(most).past_groups(plan.group_batches().unwrap_or(0))
+            }
         });
         let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };
         let totals = Totals { traffic: Traffic::of(assembly.table().counts()), ..Totals::default() };

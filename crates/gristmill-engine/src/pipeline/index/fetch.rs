@@ -14,6 +14,10 @@ const AT_ONCE: u64 = 8;
 /// How many times as many batches are fetched ahead of those that wait for the consumer.
 const AHEAD: u64 = 8;
 
+/// How many groups of shuffled blocks are fetched ahead, at least. Nearly each batch of a group needs all of its blocks, so the next group
+/// comes while the consumer goes through one.
+const GROUPS_AHEAD: u64 = 2;
+
 /// Bytes that a reader fetches at once. Small batches of fewer bytes would wait for the latency of a network, however fast it is.
 const BYTES_AT_ONCE: u64 = 4 << 20;
 
@@ -36,6 +40,8 @@ pub(super) fn at_once(table: &dyn FrameTable, rows: usize) -> u64 {
 pub(super) struct Fetched {
     /// Batches that a reader fetches at once, at most.
     most: u64,
+    /// How many batches are fetched before the consumer needs them, at most.
+    ahead: u64,
     /// The first batch of all.
     first: u64,
     /// The next batch that nobody fetches yet.
@@ -51,12 +57,18 @@ pub(super) struct Fetched {
 impl Fetched {
     /// Nothing is fetched from batch `first` on.
     pub(super) fn from(first: u64) -> Self {
-        Fetched { most: AT_ONCE, first, next: first, below: first, done: BTreeMap::new(), failed: Vec::new() }
+        let (most, ahead) = (AT_ONCE, AHEAD * AT_ONCE);
+        Fetched { most, ahead, first, next: first, below: first, done: BTreeMap::new(), failed: Vec::new() }
     }
 
     /// Lets a reader fetch up to `most` batches at once.
     pub(super) fn by(self, most: u64) -> Self {
-        Fetched { most, ..self }
+        Fetched { most, ahead: AHEAD * most, ..self }
+    }
+
+    /// Fetches [`GROUPS_AHEAD`] groups ahead if they have more batches. `group` is the number of batches of a group.
+    pub(super) fn past_groups(self, group: u64) -> Self {
+        Fetched { ahead: self.ahead.max(group.saturating_mul(GROUPS_AHEAD)), ..self }
     }
 
     /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
@@ -79,7 +91,7 @@ impl Fetched {
     /// everybody waits for that batch, and others would take a part of the network. `delivered` is the consumer's next batch.
     pub(super) fn take(&mut self, range: &Range<u64>, delivered: u64) -> bool {
         let waits = self.next > self.first && !self.has(self.first);
-        if waits || range.end > delivered.saturating_add(AHEAD * self.most) {
+        if waits || range.end > delivered.saturating_add(self.ahead) {
             return false;
         }
         self.next = range.end;
@@ -132,5 +144,15 @@ mod tests {
         assert_eq!(endless.next, ahead);
         assert!(endless.begin(AT_ONCE - 1, None).is_none(), "fewer would share requests");
         assert_eq!(endless.begin(AT_ONCE, None), Some(ahead..ahead + AT_ONCE), "the consumer took some");
+    }
+
+    #[test]
+    fn the_next_groups_of_blocks_come_while_the_consumer_goes_through_one() {
+        for (group, ahead) in [(100, 200), (5, AHEAD * AT_ONCE), (u64::MAX, 10_000)] {
+            let mut fetched = Fetched::from(0).past_groups(group);
+            fetched.begin(0, None).into_iter().for_each(|range| fetched.end(range, None));
+            while fetched.begin(0, Some(10_000)).is_some() {}
+            assert!((ahead - AT_ONCE..=ahead).contains(&fetched.next()), "{group}: {}", fetched.next());
+        }
     }
 }

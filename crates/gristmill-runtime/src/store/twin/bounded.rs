@@ -136,7 +136,7 @@ impl Twin {
     /// Frees a block, unless somebody has pinned or fetches it. Returns the bytes that the disk gets back, or 0.
     ///
     /// Errors, with the path: `Io`; `TooLarge` if the disk cannot give back a part of a file.
-    pub(in crate::store) fn free(&self, block: u64) -> Result<u64> {
+    pub(in crate::store) fn free(self: &Arc<Self>, block: u64) -> Result<u64> {
         let Some(bound) = self.bound.as_ref().filter(|bound| bound.is_taken(block)) else { return Ok(0) };
         let mut fetched = self.fetching();
         if fetched.contains(&block) || bound.pins[block as usize].load(Ordering::SeqCst) > 0 {
@@ -156,7 +156,7 @@ impl Twin {
         // A reader that wants the block waits until it is gone, and then fetches it.
         fetched.insert(block);
         drop(fetched);
-        let claim = Claim { twin: self, blocks: vec![block] };
+        let claim = Claim { twin: Arc::clone(self), blocks: vec![block] };
         self.note(block, 0)?;
         self.punch(block)?;
         bound.taken[(block / 64) as usize].fetch_and(!bit, Ordering::SeqCst);

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use gristmill_runtime::error::Result;
 use gristmill_runtime::runtime::scheduler::Lane;
-use gristmill_runtime::store::Claims;
 use gristmill_runtime::store::keeping::{Keeper, Step};
+use gristmill_runtime::store::{Claims, Pins};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::super::bounded::next_step;
@@ -32,20 +32,32 @@ impl Keeping {
 }
 
 impl Feed {
-    /// Fetches the next batches of a table that is elsewhere. Returns `false` if there is nothing to fetch now.
+    /// Fetches the next batches of a table that is elsewhere. A reader waits for blocks that other readers bring only if it has nothing to
+    /// fetch. Returns `false` if there is nothing to do now.
     pub(super) fn fetch_some(&self) -> bool {
+        let there = self.lock().all_there();
+        if let Some((range, claims)) = there {
+            self.brought(range, Claims::bring(claims).map_err(Into::into));
+        } else if let Some((range, claimed)) = self.claim_next() {
+            self.bring(range, claimed);
+        } else {
+            let Some((range, claims)) = self.lock().next_awaited() else { return false };
+            let brought = Claims::bring(claims);
+            self.lock().is_awaiting = false;
+            self.brought(range, brought.map_err(Into::into));
+        }
+        true
+    }
+
+    /// Claims what the next batches need, in the order of batches. `None` if there is nothing to fetch now.
+    fn claim_next(&self) -> Option<(Range<u64>, Result<Vec<Claims>>)> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keeping) = &mut *turn {
-            let Some((range, claimed)) = self.claim_some(keeping) else { return false };
-            drop(turn);
-            self.bring(range, claimed);
-            return true;
+            return self.claim_some(keeping);
         }
         let mut inner = self.lock();
         let (delivered, end) = (inner.delivered, self.plan.batches());
-        let Some(range) = inner.fetched.as_mut().and_then(|fetched| fetched.begin(delivered, end)) else {
-            return false;
-        };
+        let range = inner.fetched.as_mut()?.begin(delivered, end)?;
         let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
         self.further(&inner);
         drop(inner);
@@ -59,13 +71,21 @@ impl Feed {
         let claimed = found.and_then(|()| self.assembly.claim(&all, &mut scratch));
         drop(turn);
         self.lock().spare.push((picks, scratch));
-        self.bring(range, claimed);
-        true
+        Some((range, claimed))
     }
 
-    /// Fetches what a reader claimed for the batches of `range`, and notes the pins or the error.
-    fn bring(&self, range: Range<u64>, claimed: Result<Vec<Claims<'_>>>) {
-        let brought = claimed.and_then(|claims| Ok(Claims::bring(claims)?));
+    /// Fetches what this reader claimed for the batches of `range`. If other readers still bring some of their blocks, they are awaited.
+    fn bring(&self, range: Range<u64>, claimed: Result<Vec<Claims>>) {
+        let brought = claimed.and_then(|mut claims| Ok((Claims::bring_ours(&mut claims)?, claims)));
+        match brought {
+            Ok((true, claims)) => self.brought(range, Claims::bring(claims).map_err(Into::into)),
+            Ok((false, claims)) => self.lock().awaited.push_back((range, claims)),
+            Err(e) => self.brought(range, Err(e)),
+        }
+    }
+
+    /// The blocks of the batches of `range` are there. Notes the pins or the error.
+    fn brought(&self, range: Range<u64>, brought: Result<Vec<Pins>>) {
         let mut inner = self.lock();
         let error = match brought {
             Ok(pins) if pins.is_empty() => None,
@@ -87,7 +107,7 @@ impl Feed {
 
     /// Claims the blocks that the next batches need. `None` if no batch is left, if enough is fetched, or if a batch that is not made yet
     /// needs the blocks that the step frees.
-    fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Vec<Claims<'_>>>)> {
+    fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Vec<Claims>>)> {
         if keeping.next.is_none() {
             keeping.next = self.next_of(&mut keeping.keeper);
             if keeping.next.is_none() {
@@ -140,6 +160,21 @@ impl Feed {
         {
             keeping.keeper.end();
         }
+    }
+}
+
+impl Inner {
+    /// Awaited batches whose blocks are all there.
+    fn all_there(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
+        let at = self.awaited.iter_mut().position(|(_, claims)| Claims::are_there(claims))?;
+        self.awaited.remove(at)
+    }
+
+    /// The awaited batches that come soonest, if no other reader waits: one is enough.
+    fn next_awaited(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
+        let next = if self.is_awaiting { None } else { self.awaited.pop_front() }?;
+        self.is_awaiting = true;
+        Some(next)
     }
 }
 

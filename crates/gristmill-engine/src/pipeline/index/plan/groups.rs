@@ -58,6 +58,12 @@ impl Plan {
         groups
     }
 
+    /// The most batches that have rows of one group. `None` if the order has no groups.
+    pub(in crate::pipeline::index) fn group_batches(&self) -> Option<u64> {
+        let rows = self.gather.group_rows().filter(|_| self.sampler.is_none() && self.mixed.is_none())?;
+        Some(rows.min(self.gather.rows()).div_ceil(self.batch).saturating_add(1))
+    }
+
     /// The batch after the last one of the epoch that batch `number` begins in.
     pub(in crate::pipeline::index) fn epoch_end(&self, number: u64) -> u64 {
         let epoch = self.span(number).0 / self.selected();
