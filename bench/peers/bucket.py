@@ -150,7 +150,7 @@ def beside_peers(
 
 
 def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list[dict[str, Any]]:
-    """Reads rows of 48 bytes once: from the disk, from the bucket, and for a consumer at half the rate of the disk."""
+    """Reads rows of 48 bytes from each place: as fast as it can, and for a consumer at half the rate of the disk."""
     count, folder, found = size // 96 * 2, bucket / "rows", []
     if not folder.exists():
         # The bench merges two halves, since a merge adds what a loader needs to open the pack in a bucket.
@@ -163,19 +163,17 @@ def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list
             shutil.rmtree(half)
     for shuffle in ("blocks", "whole"):
         step = 0.0
-        for place, options in (
-            ("disk", {"place": str(folder)}),
-            ("bucket", {"place": "s3://bucket/rows"}),
-            ("bucket, a consumer at half the rate of the disk", {"place": "s3://bucket/rows"}),
-        ):
+        for place, paced in (("disk", False), ("bucket", False), ("disk", True), ("bucket", True)):
             cache = out / "buckets" / "cache"
-            options |= {"form": "place", "threads": 2, "shuffle": shuffle, "cache": str(cache)}
+            options = {"place": str(folder) if place == "disk" else "s3://bucket/rows", "form": "place", "threads": 2}
+            options |= {"shuffle": shuffle, "cache": str(cache)}
             job = {"batch": 1024, "rows": count - 1024, "seconds": 600, "check": True, "folder": str(cache)}
-            job["step"] = step if "consumer" in place else 0.0
+            job["step"] = step if paced else 0.0
             figures = fed(Line("rows", "gristmill", "", "ours", "", options), out, server, job)
-            found.append({"order": shuffle, "place": place, "pack": size, "rows_of_pack": count, **figures})
+            of = {"order": shuffle, "place": place, "paced": paced, "pack": size, "rows_of_pack": count}
+            found.append({**of, **figures})
             sys.stderr.write(f"{found[-1]}\n")
-            if place == "disk" and figures.get("rows_per_second"):
+            if not step and figures.get("rows_per_second"):
                 step = 2 * 1024 / figures["rows_per_second"]
     return found
 
@@ -193,7 +191,8 @@ def text(result: dict[str, Any]) -> str:
     disk: dict[str, Any] = {}
     for line in result["rows"]:
         disk = line if line["place"] == "disk" else disk
-        first = [f"{line['order']}, {line['place']}"]
+        consumer = ", a consumer at half the rate of the disk" if line["paced"] else ""
+        first = [f"{line['order']}, {line['place']}{consumer}"]
         if "error" not in line:
             share = line["rows_per_second"] / (disk.get("rows_per_second") or 1)
             first += [f"{line['rows_per_second'] / 1e6:.2f} M", f"{share:.3f}", f"{line['bytes'] / line['pack']:.3f}"]
