@@ -232,3 +232,60 @@ fn a_ledger_is_of_one_run() {
     let wrong = VerifyRunOptions { ledgers: vec![run.at("none")], against: Against::Nothing, max_rows: 1 };
     assert!(verify_run(&wrong, &mut |_, _| ()).unwrap_err().to_string().contains("no ledger"));
 }
+
+#[test]
+fn a_run_that_died_in_its_first_save_begins_again_unless_its_state_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::new(folder.path());
+    let start = |rank, world| run.loader(rank, world, &[]);
+    let refused = |loader: &IndexLoader| loader.start().unwrap_err().to_string();
+    // What is in the way of the state stands for a machine that crashed before the state had its name.
+    let [state, missing] = ["states", "no/state.json"].map(|name| run.at(name));
+    std::fs::create_dir(&state).unwrap();
+    let dies = |to: &Path| {
+        let loader = start(0, 1);
+        assert_eq!(take(&loader, 2), 2);
+        let saved = loader.save(to);
+        loader.stop();
+        saved
+    };
+    dies(&missing).unwrap_err();
+    dies(&missing).unwrap_err();
+    // Where a rank of another world died, its state may be on another machine.
+    assert!(refused(&start(1, 2)).contains("delete the ledgers of all its ranks"));
+    // One died after its state had its name, and before the ledger said so.
+    dies(&state).unwrap();
+    let ledger = std::fs::read_to_string(run.at("ledger")).unwrap();
+    let (before, promise) = ledger.trim_end().rsplit_once('\n').unwrap();
+    assert!(promise.contains(r#"{"state":"#) && before.lines().last().unwrap().contains(r#"{"saving":"#), "{ledger}");
+    std::fs::write(run.at("ledger"), format!("{before}\n")).unwrap();
+    assert!(refused(&start(0, 1)).contains("resume from its state"));
+    let again = start(0, 1);
+    again.load(&state).unwrap();
+    take(&again, 1);
+    again.save(&state).unwrap();
+    again.stop();
+    assert!(std::fs::read_to_string(run.at("ledger")).unwrap().lines().last().unwrap().contains(r#"{"state":"#));
+    let found = run.verify(true);
+    assert!(found.ok && found.outputs[0].unfounded.is_empty(), "{found:#?}");
+    std::fs::remove_dir_all(&state).unwrap();
+    assert!(refused(&start(0, 1)).contains("resume from its state"), "a state that was saved is lost");
+}
+
+#[test]
+fn ranks_begin_again_where_rank_0_had_not_saved_their_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::new(folder.path());
+    let ranks = || [0, 1].map(|rank| run.loader(rank, 2, &[]));
+    let state = run.at("no/state.json");
+    let [head, other] = ranks();
+    for loader in [&head, &other] {
+        assert_eq!(take(loader, 2), 2);
+    }
+    head.save(&state).unwrap_err();
+    other.save(&state).unwrap();
+    drop((head, other));
+    let [head, other] = ranks();
+    head.start().unwrap();
+    other.start().unwrap();
+}

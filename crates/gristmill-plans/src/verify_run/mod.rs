@@ -282,8 +282,11 @@ fn verify_output(
 
 /// Starts of an output from states that no process gave out.
 fn unfounded(account: &Account, output: &str) -> Vec<Unfounded> {
-    let states: Vec<u64> =
-        account.processes.iter().flat_map(|process| &process.states).filter_map(|at| at.get(output).copied()).collect();
+    let given = account.processes.iter().flat_map(|process| {
+        // A process that died just after it had saved its first state could not note that any more.
+        process.states.iter().chain(process.saving.iter().map(|(at, _)| at))
+    });
+    let states: Vec<u64> = given.filter_map(|at| at.get(output).copied()).collect();
     let begins = account.processes.iter().map(|process| &process.begin).filter(|begin| begin.by == By::State);
     let lacks = |begin: &Begin| {
         let from = *begin.from.get(output)?;

@@ -86,7 +86,7 @@ impl Deed for Training {
 
     fn does(&self, root: &Path, again: bool) -> Result<(), Ended> {
         let publishing = Publishing { patience: REFUSED, ..self.publishing(root) };
-        if again && is_lost(&publishing).map_err(Ended::Wrong)? {
+        if again && is_lost(&publishing, "ended").map_err(Ended::Wrong)? {
             fs::remove_file(ledger(root)).map_err(|e| Ended::Wrong(e.to_string()))?;
         }
         if self.rows {
@@ -143,12 +143,15 @@ impl Keeps for Training {
                 stream::process(&world, &publishing, Some(known.first(given.unwrap_or(0))), true).map(drop)
             }
         };
-        if is_lost(&publishing)? {
+        if is_lost(&publishing, "state")? {
+            return Err("the ledger says that a state was given out, and none is there".to_owned());
+        }
+        if is_lost(&publishing, "ended")? {
             match process() {
-                Err(e) if e.contains("the ledger of a run") => {
+                Err(e) if e.contains("the ledger of a run that has ended") => {
                     fs::remove_file(ledger(root)).map_err(|e| e.to_string())?
                 }
-                other => return Err(format!("a state is lost that the ledger has, and a new run begins: {other:?}")),
+                other => return Err(format!("the run has ended without a state, and a new one begins: {other:?}")),
             }
         }
         process()
@@ -168,17 +171,17 @@ fn ledger(root: &Path) -> PathBuf {
     root.join("run/ledger")
 }
 
-/// Whether there is no state, and the ledger says that one was given out, or that the run ended: the process crashed before the state was
-/// published. Who wants to begin again takes the ledger away (ledger.md).
-fn is_lost(publishing: &Publishing) -> Result<bool, String> {
+/// Whether there is no state, and the ledger has a record of this kind. A run that gave out no state begins again by itself; one that
+/// ended does so once the user has taken its ledger away (ledger.md).
+fn is_lost(publishing: &Publishing, kind: &str) -> Result<bool, String> {
     let bytes = match fs::read(ledger(&publishing.root)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         bytes => bytes.map_err(|e| e.to_string())?,
     };
+    let start = format!("{{\"{kind}\":");
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
     // Up to the first line that was not written.
-    let whole = lines.by_ref().take_while(|line| !line.contains(&0));
-    let says = |line: &[u8], what: &[u8]| line.get(17..).is_some_and(|json| json.starts_with(what));
-    let gave = whole.into_iter().any(|line| says(line, b"{\"state\":") || says(line, b"{\"ended\":"));
-    Ok(gave && publishing.stands()?.is_none())
+    let mut whole = lines.by_ref().take_while(|line| !line.contains(&0));
+    let says = whole.any(|line| line.get(17..).is_some_and(|json| json.starts_with(start.as_bytes())));
+    Ok(says && publishing.stands()?.is_none())
 }

@@ -315,7 +315,7 @@ impl IndexLoader {
     ///
     /// Errors: `Forked`; `Path` for a ledger that cannot be written.
     pub fn state(&self) -> Result<String> {
-        Ok(self.stands()?.to_json())
+        Ok(self.stands(None)?.to_json())
     }
 
     /// Writes [`IndexLoader::state`] as the file `path`, or as a step into the folder `path`: durable when it returns, and at no
@@ -323,11 +323,12 @@ impl IndexLoader {
     ///
     /// Errors: `Forked`, `Path`.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let state = self.stands()?;
+        let state = self.stands(Some(path))?;
         if self.config.rank > 0 {
             return Ok(());
         }
-        saved::write(path, &state.to_json(), None, state.batch)
+        saved::write(path, &state.to_json(), None, state.batch)?;
+        self.saved()
     }
 
     /// Takes over what was saved at `path`; the loader must not have started.

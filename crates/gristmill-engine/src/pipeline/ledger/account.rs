@@ -1,12 +1,13 @@
 //! The ledgers of all processes of a run -> which deliveries belong to the training that survived, and which do not.
 //! A process that resumes from a state takes back what earlier starts delivered from there on. Compares no digest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::files::is_file;
 use gristmill_runtime::store::place::{is_local, resolved};
 use gristmill_runtime::store::segments;
 
@@ -24,6 +25,8 @@ pub struct Process {
     pub delivered: Vec<Delivered>,
     /// The batches of the states that it gave out.
     pub states: Vec<BTreeMap<String, u64>>,
+    /// The batches of states that it was about to save before it gave out any, each with its file.
+    pub saving: Vec<(BTreeMap<String, u64>, PathBuf)>,
     /// Which outputs ended, and before which batch.
     pub ended: Vec<(String, u64)>,
 }
@@ -106,10 +109,12 @@ impl Account {
         for entry in entries {
             match (entry, self.processes.last_mut()) {
                 (Entry::Begin(begin), _) => {
-                    let (delivered, states, ended) = (Vec::new(), Vec::new(), Vec::new());
-                    self.processes.push(Process { file, begin: *begin, delivered, states, ended });
+                    let (states, saving) = (Vec::new(), Vec::new());
+                    let (begin, delivered, ended) = (*begin, Vec::new(), Vec::new());
+                    self.processes.push(Process { file, begin, delivered, states, saving, ended });
                 }
                 (Entry::Delivered(delivered), Some(process)) => process.delivered.push(delivered),
+                (Entry::Saving { at, to }, Some(process)) => process.saving.push((at, to.into())),
                 (Entry::State { at }, Some(process)) => process.states.push(at),
                 (Entry::Ended { output, batch }, Some(process)) => process.ended.push((output, batch)),
                 _ => {}
@@ -163,25 +168,63 @@ impl Account {
         other_shapes || !a.begin.resembles(&b.begin)
     }
 
-    /// Why a new run cannot begin in these ledgers, if so: one that died before its first save begins again.
-    pub(super) fn in_the_way(&self) -> Option<&'static str> {
-        let of_start = |process: &Process| {
-            let peers = self.processes.iter().filter(|other| other.begin.order == process.begin.order);
-            let saved: BTreeSet<u64> = peers.filter(|p| !p.states.is_empty()).map(|p| p.begin.rank).collect();
-            // Of rows the state is the same for every rank; of a stream each has its part.
-            match process.begin.plan {
-                PlanOf::Rows { .. } => !saved.is_empty(),
-                PlanOf::Stream { .. } => saved.len() as u64 >= process.begin.world_size,
+    /// Why a new run cannot begin in these ledgers as `begin` does, if so: one that died before it had saved its first state begins again.
+    ///
+    /// Errors: of the place where a state was to be saved.
+    pub(super) fn in_the_way(&self, begin: &Begin) -> Result<Option<String>> {
+        let again = "delete the ledgers of all its ranks to begin again";
+        for process in &self.processes {
+            if process.begin.by != By::Start || self.gave_out(process.begin.order, begin)? {
+                return Ok(Some(format!(
+                    "the ledger of a run is there; resume from its state, or name another file for a new run. Where \
+                     neither a state nor what it trained is left, {again}"
+                )));
             }
-        };
+        }
         let all_ended = |process: &Process| {
             process.begin.from.keys().all(|output| process.ended.iter().any(|(ended, _)| ended == output))
         };
-        if self.processes.iter().any(|process| process.begin.by != By::Start || of_start(process)) {
-            return Some("the ledger of a run is there; resume from its state, or name another file for a new run");
-        }
-        let ended = self.processes.iter().any(all_ended);
-        ended.then_some("the ledger of a run that has ended is there; name another file for a new run")
+        Ok(self.processes.iter().any(all_ended).then(|| {
+            format!(
+                "the ledger of a run that has ended is there; name another file for a new run. Where nothing that it \
+                 trained is left, {again}"
+            )
+        }))
+    }
+
+    /// Whether a start may have given out a state that resumes. Each rank of the new start looks for what its own process was about
+    /// to save.
+    fn gave_out(&self, order: u64, begin: &Begin) -> Result<bool> {
+        let peers: Vec<&Process> = self.processes.iter().filter(|process| process.begin.order == order).collect();
+        let Some(first) = peers.first() else { return Ok(false) };
+        let is_of = |rank: u64| move |process: &&&Process| process.begin.rank == rank;
+        let same_world = first.begin.world_size == begin.world_size;
+        Ok(match first.begin.plan {
+            // The state is the same for every rank, and rank 0 saves it.
+            PlanOf::Rows { .. } => {
+                let one_was = peers.iter().any(|process| !process.saving.is_empty());
+                peers.iter().any(|process| !process.states.is_empty())
+                    || one_was
+                        && match peers.iter().find(is_of(0)) {
+                            Some(head) if same_world => head.has_saved()?,
+                            _ => true,
+                        }
+            }
+            // Each rank has its part.
+            PlanOf::Stream { .. } => {
+                for rank in 0..first.begin.world_size {
+                    let Some(process) = peers.iter().find(is_of(rank)) else { return Ok(false) };
+                    let has = match process.states.is_empty() && same_world && rank == begin.rank {
+                        true => process.has_saved()?,
+                        false => !process.states.is_empty() || !process.saving.is_empty(),
+                    };
+                    if !has {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+        })
     }
 
     /// What was delivered of an output: what survived, and what was taken back.
@@ -199,6 +242,22 @@ impl Account {
             }
         }
         (kept, discarded)
+    }
+}
+
+impl Process {
+    /// Whether a state is there that it was about to save.
+    fn has_saved(&self) -> Result<bool> {
+        for (_, file) in &self.saving {
+            let is_there = match is_local(file) {
+                true => file.try_exists().map_err(|e| Error::path(file, &e))?,
+                false => is_file(file)?,
+            };
+            if is_there {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

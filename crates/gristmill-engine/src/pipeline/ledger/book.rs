@@ -33,6 +33,10 @@ struct Inner {
     open: BTreeMap<String, (u64, u64, Digests)>,
     ended: BTreeMap<String, u64>,
     closed: bool,
+    /// Whether the run has given out no state yet, so that it begins again if it dies now.
+    unpromised: bool,
+    /// The first state, while it is saved.
+    saving: Option<BTreeMap<String, u64>>,
     /// The last state.
     stated: Option<BTreeMap<String, u64>>,
     /// The number of batches noted.
@@ -68,22 +72,23 @@ impl Book {
             |(mine, other): &(bool, Begin)| !mine && (other.by, other.world_size) == (By::Start, begin.world_size);
         if begin.by == By::Start
             && !others.iter().all(beside)
-            && let Some(why) = account.in_the_way()
+            && let Some(why) = account.in_the_way(&begin)?
         {
             let kind = std::io::ErrorKind::AlreadyExists;
-            return Err(Error::Path { path: own, kind, message: why.into() });
+            return Err(Error::Path { path: own, kind, message: why });
         }
         let begin = Begin { order: order(&begin, &others), ..begin };
         let mut lines = match held {
             Some(lines) => lines,
             None => SealedLines::create(&own).map_err(at)?,
         };
-        let from = begin.from.clone();
+        let (from, unpromised) = (begin.from.clone(), begin.by == By::Start);
         lines.append(&Entry::Begin(Box::new(begin))).and_then(|()| lines.sync()).map_err(at)?;
         sync_folder(own.parent().unwrap_or(Path::new("")))?;
         let open = from.into_iter().map(|(output, from)| (output, (from, from, Digests::default()))).collect();
         let (ended, lines) = (BTreeMap::new(), Some(lines));
-        let inner = Inner { lines, open, ended, closed: false, stated: None, noted: 0, fault: None };
+        let inner =
+            Inner { lines, open, ended, closed: false, unpromised, saving: None, stated: None, noted: 0, fault: None };
         Ok(Book { path: own, inner: Mutex::new(inner) })
     }
 
@@ -142,19 +147,41 @@ impl Book {
         Ok(())
     }
 
-    /// Makes durable what was delivered so far, and that a state for batch `at` is given out.
+    /// Makes durable what was delivered so far, and that a state for batch `at` is given out; or, where it is the first of the run and
+    /// `to` is the file that it is saved as, that it will be there.
     ///
     /// Errors: `Path`.
-    pub(in crate::pipeline) fn state(&self, at: BTreeMap<String, u64>) -> Result<()> {
+    pub(in crate::pipeline) fn state(&self, at: BTreeMap<String, u64>, to: Option<&Path>) -> Result<()> {
         let mut inner = self.lock();
         self.write_all(&mut inner)?;
-        if inner.stated.as_ref() != Some(&at) {
-            self.append(&mut inner, &Entry::State { at: at.clone() }, true)?;
-            inner.stated = Some(at);
+        match to.filter(|_| inner.unpromised).and_then(Path::to_str) {
+            Some(to) => {
+                self.append(&mut inner, &Entry::Saving { at: at.clone(), to: to.to_owned() }, true)?;
+                inner.saving = Some(at);
+            }
+            None if inner.stated.as_ref() != Some(&at) => self.gives(&mut inner, at)?,
+            None => {}
         }
         let synced = inner.lines.as_ref().map_or(Ok(()), |lines| lines.sync().map_err(|e| Error::path(&self.path, &e)));
         inner.fault = synced.as_ref().err().map(ToString::to_string);
         synced
+    }
+
+    /// The state that was to be saved is there. Whether the ledger had to note it.
+    ///
+    /// Errors: `Path`.
+    pub(in crate::pipeline) fn saved(&self) -> Result<bool> {
+        let mut inner = self.lock();
+        let at = inner.saving.take();
+        let is_first = at.is_some();
+        at.map_or(Ok(()), |at| self.gives(&mut inner, at))?;
+        Ok(is_first)
+    }
+
+    fn gives(&self, inner: &mut Inner, at: BTreeMap<String, u64>) -> Result<()> {
+        self.append(inner, &Entry::State { at: at.clone() }, true)?;
+        (inner.stated, inner.unpromised) = (Some(at), false);
+        Ok(())
     }
 
     /// Writes what was delivered so far; only a state makes sure that it is durable.

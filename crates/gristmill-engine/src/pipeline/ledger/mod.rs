@@ -31,6 +31,13 @@ pub enum Entry {
     Begin(Box<Begin>),
     /// It delivered batches.
     Delivered(Delivered),
+    /// It is about to save the first state of the run. Once that is there, [`Entry::State`] follows.
+    Saving {
+        /// Per output, the batch that it resumes with.
+        at: BTreeMap<String, u64>,
+        /// The path or URL of its file.
+        to: String,
+    },
     /// It gave out a state.
     State {
         /// Per output, the batch that it resumes with.

@@ -29,6 +29,13 @@ impl DataLoader {
         Book::seed(ledger.path()).ok().flatten()
     }
 
+    /// Sends what journal and ledger have.
+    ///
+    /// Errors: as [`Papers::send`].
+    pub(super) fn send(&self) -> Result<()> {
+        self.papers.get().map_or(Ok(()), |local| local.papers.send())
+    }
+
     /// Journal and ledger, as files of this machine; those of a bucket are fetched the first time.
     ///
     /// Errors: as [`Paper::written`] and [`Paper::read`].

@@ -228,7 +228,7 @@ impl DataLoader {
     /// Errors: as [`Sight::new`] and [`DataLoader::state`].
     pub fn sight(&self, options: &SightOptions) -> Result<Sight> {
         let state = match self.runs_here() {
-            Some(_) => Some(Arc::new(self.stands()?)),
+            Some(_) => Some(Arc::new(self.stands(None)?)),
             None => self.lock().restore.as_ref().map(|(state, _)| Arc::clone(state)),
         };
         let seed = state.as_ref().map(|state| state.seed);

@@ -333,7 +333,7 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
-        self.stands()?.to_json()
+        self.stands(None)?.to_json()
     }
 
     /// Writes [`DataLoader::state`] to disk: as the file `path`; where several ranks share the stream into the folder
@@ -342,12 +342,16 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::state`], and `Path`.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let state = self.stands()?;
-        let step = state.outputs.values().map(|output| output.batch).sum();
+        let state = self.stands(Some(path))?;
         let text = state.to_json()?;
         let running = self.running.get();
         running.and_then(|running| running.observer.spill.as_ref()).map_or(Ok(()), |spill| spill.force())?;
-        saved::write(path, &text, state.part, step)?;
+        saved::write(path, &text, state.part, state.step())?;
+        if let Some(book) = running.and_then(|running| running.book.as_ref())
+            && book.saved()?
+        {
+            self.send()?;
+        }
         running.map_or(Ok(()), |running| running.observer.saved(&state))
     }
 
@@ -358,7 +362,8 @@ impl DataLoader {
         self.restore_with(&saved::read(path)?, missing).map_err(|e| e.of_state(path))
     }
 
-    fn stands(&self) -> Result<LoaderState> {
+    /// `to`: where the state is about to be saved.
+    fn stands(&self, to: Option<&Path>) -> Result<LoaderState> {
         self.here()?;
         let stopped = self.lock().stopped;
         let running = match self.running.get() {
@@ -378,11 +383,6 @@ impl DataLoader {
         let outputs: BTreeMap<_, _> =
             running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
-        if let Some(book) = &running.book {
-            book.state(
-                outputs.iter().map(|(alias, output): (&String, &ChainState)| (alias.clone(), output.batch)).collect(),
-            )?;
-        }
         let mut state = LoaderState {
             gristmill_state: VERSION,
             of: Of::Stream,
@@ -395,8 +395,13 @@ impl DataLoader {
             oldest_needed: BTreeMap::new(),
             journals: latest(own.into_iter().chain(running.marks.iter().cloned())),
         };
+        if let Some(book) = &running.book {
+            let to = to.map(|path| saved::file(path, state.part, state.step())).transpose()?;
+            let at = |(alias, output): (&String, &ChainState)| (alias.clone(), output.batch);
+            book.state(state.outputs.iter().map(at).collect(), to.as_deref())?;
+        }
         running.observer.made(&mut state);
-        self.papers.get().map_or(Ok(()), |local| local.papers.send())?;
+        self.send()?;
         Ok(state)
     }
 

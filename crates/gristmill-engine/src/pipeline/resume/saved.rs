@@ -1,7 +1,7 @@
 //! The text of a state <-> disk or a bucket: one file for a whole, a folder with one file per rank and step for parts.
 //! A name is there only once its bytes are durable; a folder always has the last step that all ranks saved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::document;
@@ -66,25 +66,39 @@ impl std::fmt::Display for SavedStep {
 /// a bucket.
 pub(in crate::pipeline) fn write(path: &Path, text: &str, part: Option<Part>, step: u64) -> Result<()> {
     let path = &*resolved(path)?;
-    if part.is_none() && !is_folder(path) {
-        return put(path, text);
-    }
-    if !is_local(path) && !is_folder(path) {
-        let detail =
-            "ranks save into a folder, and in a bucket a name that ends with `.json` is a file; take another name";
-        return Err(Error::config("path", format!("{}: {detail}", path.display())));
-    }
+    let Some(own) = name(path, part, step)? else { return put(path, text) };
     if is_local(path) {
         std::fs::create_dir_all(path).map_err(|e| Error::path(path, &e))?;
     }
-    let Part { rank, world_size: world } = part.unwrap_or(Part { rank: 0, world_size: 1 });
-    let own = Name { step, world, rank };
     put(&path.join(own.text()), text)?;
     for name in outdated(own, &names(path)?) {
         let useless = path.join(name.text());
         if is_local(path) { withdraw(&useless)? } else { files::remove(&useless, "path")? }
     }
     if is_local(path) { sync_folder(path) } else { Ok(()) }
+}
+
+/// The file that [`write`] makes of a state.
+///
+/// Errors: `Config` in `path`; `Path` where this process has no working directory.
+pub(in crate::pipeline) fn file(path: &Path, part: Option<Part>, step: u64) -> Result<PathBuf> {
+    let path = &*resolved(path)?;
+    let path = if is_local(path) { std::path::absolute(path).map_err(|e| Error::path(path, &e))? } else { path.into() };
+    Ok(name(&path, part, step)?.map_or_else(|| path.clone(), |own| path.join(own.text())))
+}
+
+/// The name of a state in a folder of steps; none for a file of its own.
+fn name(path: &Path, part: Option<Part>, step: u64) -> Result<Option<Name>> {
+    if part.is_none() && !is_folder(path) {
+        return Ok(None);
+    }
+    if !is_local(path) && !is_folder(path) {
+        let detail =
+            "ranks save into a folder, and in a bucket a name that ends with `.json` is a file; take another name";
+        return Err(Error::config("path", format!("{}: {detail}", path.display())));
+    }
+    let Part { rank, world_size: world } = part.unwrap_or(Part { rank: 0, world_size: 1 });
+    Ok(Some(Name { step, world, rank }))
 }
 
 /// Whether a place is a folder of steps.

@@ -212,6 +212,11 @@ impl LoaderState {
         let text = serde_json::to_string(self).and_then(document::seal);
         text.map_err(|e| Error::State(e.to_string()))
     }
+
+    /// Batches of all outputs together.
+    pub(in crate::pipeline) fn step(&self) -> u64 {
+        self.outputs.values().map(|output| output.batch).sum()
+    }
 }
 
 /// One of several ranks.

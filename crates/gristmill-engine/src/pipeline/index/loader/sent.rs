@@ -2,6 +2,7 @@
 //! Knows nothing of what the ledger says.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -12,6 +13,7 @@ use gristmill_runtime::runtime::seed::fresh_root;
 use super::{Feed, IndexLoader, IndexState};
 use crate::pipeline::ledger::Book;
 use crate::pipeline::resume::papers::{Paper, Papers};
+use crate::pipeline::resume::saved;
 
 impl IndexLoader {
     /// The seed of the run.
@@ -22,15 +24,25 @@ impl IndexLoader {
         *self.root.get_or_init(|| noted().unwrap_or_else(fresh_root))
     }
 
-    /// Where the loader stands; the ledger notes that a state was taken.
-    pub(super) fn stands(&self) -> Result<IndexState> {
+    /// Where the loader stands; the ledger notes that a state was taken, or is about to be saved in `to`.
+    pub(super) fn stands(&self, to: Option<&Path>) -> Result<IndexState> {
         self.here()?;
         let state = self.state_at(self.position());
         if let Some(book) = self.running.get().and_then(|running| running.feed.book()) {
-            book.state(BTreeMap::from([(String::new(), state.batch)]))?;
+            let to = to.map(|path| saved::file(path, None, state.batch)).transpose()?;
+            book.state(BTreeMap::from([(String::new(), state.batch)]), to.as_deref())?;
         }
         self.papers.get().map_or(Ok(()), |papers| papers.send())?;
         Ok(state)
+    }
+
+    /// The state that was to be saved is there.
+    pub(super) fn saved(&self) -> Result<()> {
+        let book = self.running.get().and_then(|running| running.feed.book());
+        if book.map_or(Ok(false), Book::saved)? {
+            self.papers.get().map_or(Ok(()), |papers| papers.send())?;
+        }
+        Ok(())
     }
 
     /// The ledger, as a file of this machine; one of a bucket is fetched the first time.
