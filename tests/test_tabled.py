@@ -1,6 +1,7 @@
 """Tables of frames become packs: of Arrow, Parquet and every library that gives a stream, to the bit."""
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from test_command import told
 from test_packs_arrow import boards, chess, records, rows, self_play, trajectories
 
 import gristmill as gm
+from gristmill.demos.own.by_game import Tabled
+from gristmill.demos.own.tabled import write
 from gristmill.packs.arrow import column
 
 pa = pytest.importorskip("pyarrow")
@@ -97,6 +100,27 @@ def test_names_of_valuations_come_along(tmp_path: Path) -> None:
     assert found.valuation_types == pack.valuation_types
     facts = ["id", "seed", "steps", "max_score", "highest_tile"]
     assert found.games.to_arrow(columns=facts).read_all() == pack.games.to_arrow(columns=facts).read_all()
+
+
+def test_rows_of_2048_are_written_while_the_table_is_read(tmp_path: Path) -> None:
+    """No more than a game of them is in memory, however long the table is."""
+    pack, sizes, folder = rows(tmp_path), [], tmp_path / "files"
+    folder.mkdir()
+    batches = list(pack.to_arrow(batch_size=16))
+    games = len(pack.game_ids)
+
+    def many() -> Iterator[Any]:
+        for again in range(300 // games):
+            sizes.append(sum(file.stat().st_size for file in folder.glob("*.npy")))
+            for batch in batches:
+                ids = compute.add(batch.column("game_id"), again * 1000)
+                yield batch.set_column(batch.schema.names.index("game_id"), "game_id", ids)
+
+    assert write(Tabled("made", pack.to_arrow().schema, many()), folder)
+    made = np.load(folder / "steps.npy")
+    assert len(made) == len(pack) * len(sizes)
+    assert made[: len(pack)].tobytes() == made[-len(pack) :].tobytes()
+    assert sizes[-1] > made.nbytes * 3 // 4, "rows wait in memory for the end of the table"
 
 
 def test_records_of_both_versions_are_told_apart(tmp_path: Path) -> None:

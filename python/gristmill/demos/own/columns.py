@@ -57,14 +57,14 @@ class Gathered:
             return joined
         for name, (file, rows) in self._files.items():
             file.seek(0)
-            file.write(_header(*self._kinds[name], rows))
+            file.write(npy_header(*self._kinds[name], rows))
             file.close()
         return mapped(self._folder, list(self._files))
 
     def _write(self, name: str, array: npt.NDArray[Any]) -> None:
         if name not in self._files:
             file = open(column_file(self._folder or "", name), "wb")  # noqa: SIM115  (closed by `finish`)
-            file.write(_header(*self._kinds[name], 0))
+            file.write(npy_header(*self._kinds[name], 0))
             self._files[name] = (file, 0)
         file, rows = self._files[name]
         step = max(1, (1 << 24) // max(array[:1].nbytes, 1))
@@ -83,7 +83,7 @@ def mapped(folder: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
     return {name: np.load(column_file(folder, name), mmap_mode="r", allow_pickle=False) for name in names}
 
 
-def _header(dtype: np.dtype[Any], shape: tuple[int, ...], rows: int) -> bytes:
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...], rows: int) -> bytes:
     """The first bytes of a `.npy`, as many for any number of rows: NumPy leaves room for the first axis to grow."""
     made = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *shape)}

@@ -23,6 +23,7 @@ from gristmill import _gristmill
 from gristmill.chess import V6, V7
 from gristmill.demos.own.arrays import from_arrays
 from gristmill.demos.own.by_game import GAME, Game, Tabled, by_game
+from gristmill.demos.own.columns import npy_header
 from gristmill.demos.own.names import usual
 from gristmill.demos.own.recorded import said_of_records, write_records
 from gristmill.errors import ConfigError
@@ -127,16 +128,23 @@ def _rows(games: Iterator[Game], folder: Path, table: Tabled) -> None:
     missing = [name for name in wanted if name not in table.schema.names]
     if missing:
         raise ConfigError(f"`input`: {table.path}: rows of 2048 need the column `{missing[0]}`, too", field="input")
-    records, runs = [], []
-    for game in games:
-        records.append(game.frames)
-        runs.append((game.id, game.facts["game_seed"], len(game.frames), *(game.facts[name] for name in wanted[1:])))
-    np.save(folder / "steps.npy", np.concatenate(records), allow_pickle=False)
-    with closing(sqlite3.connect(folder / "metadata.db")) as database, database:
+    with (
+        open(folder / "steps.npy", "wb") as steps,
+        closing(sqlite3.connect(folder / "metadata.db")) as database,
+        database,
+    ):
         columns = "id INTEGER PRIMARY KEY, seed BIGINT NOT NULL, steps INT NOT NULL, "
         database.execute(f"CREATE TABLE runs ({columns}max_score INT NOT NULL, highest_tile INT NOT NULL)")
         database.execute("CREATE TABLE session (meta_key TEXT PRIMARY KEY, meta_value TEXT NOT NULL)")
-        database.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", runs)
+        dtype, rows = Layout(_gristmill.g2048_layouts()[0]).dtype, 0
+        steps.write(npy_header(dtype, (), 0))
+        for game in games:
+            steps.write(game.frames.tobytes())
+            rows += len(game.frames)
+            run = (game.id, game.facts["game_seed"], len(game.frames), *(game.facts[name] for name in wanted[1:]))
+            database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", run)
+        steps.seek(0)
+        steps.write(npy_header(dtype, (), rows))
     said = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     if said.get("valuations"):
         names = {name: number for number, name in enumerate(said["valuations"])}
