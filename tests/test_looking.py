@@ -48,6 +48,9 @@ def test_stats_and_faults_are_those_of_the_commands(tmp_path: Path) -> None:
     found = gm.verify(tmp_path / "games")
     assert found.faults[0]["file"] == str(bad)
     assert repr(found).startswith("Verification(1 faults: ")
+    for look in (gm.verify, gm.stats):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            look(tmp_path / "games", tmp_path / "nowhere")
     with pytest.raises(TypeError, match="at least one path"):
         gm.verify()
     with pytest.raises(ValueError, match="expected 'chess' or '2048'"):

@@ -137,11 +137,12 @@ fn foreign_empty_and_missing_files_are_named() {
     fs::write(&empty, "").unwrap();
     assert_eq!(first(&faults(&empty))["kind"], "empty");
     let missing = folder.path().join("training.2.gz");
-    assert_eq!(first(&faults(&missing))["kind"], "not_found");
-    for command in ["inspect", "stats"] {
+    for command in ["inspect", "stats", "verify", "doctor"] {
         let ran = run(&[command, text(&missing)]);
-        assert_eq!((ran.code, ran.err.is_empty()), (1, false), "{ran:?}");
+        assert!(ran.code == 1 && ran.out.is_empty() && ran.err.contains(text(&missing)), "{command}: {ran:?}");
     }
+    let two = run(&["verify", text(&empty), text(&missing)]);
+    assert!(two.code == 1 && two.out.is_empty() && two.err.contains(text(&missing)), "{two:?}");
 }
 
 #[test]

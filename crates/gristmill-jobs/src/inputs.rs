@@ -2,10 +2,14 @@
 //! which are all of them, or a share. Opens no file.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::publish::is_interrupted;
+use gristmill_format::Kind;
 
 use crate::files::{self, Closed, Listing};
 use crate::shares::{Portion, Unit};
@@ -79,6 +83,22 @@ impl Inputs {
         // The listing refuses what names no place.
         let listed = |path: &PathBuf| files::list(&resolved(path).unwrap_or(Cow::Borrowed(path)));
         Inputs { paths: paths.iter().map(|path| (path.clone(), listed(path))).collect() }
+    }
+
+    /// Lists the paths of a report.
+    ///
+    /// Errors: `Format`, of `Io`, for a path where nothing is: the caller named a wrong one, and the data have no fault. What a job
+    /// left that was interrupted while it put its files in place is a fault of the data.
+    pub(crate) fn there(paths: &[PathBuf]) -> Result<Self> {
+        let inputs = Inputs::list(paths);
+        for (path, listing) in &inputs.paths {
+            let Err(e) = listing else { continue };
+            let is_nothing = matches!(e.kind(), Kind::Io(ErrorKind::NotFound | ErrorKind::NotADirectory));
+            if is_nothing && !is_interrupted(path, STAGING) {
+                return Err(e.clone().into());
+            }
+        }
+        Ok(inputs)
     }
 
     /// Every file, in order: the inputs of the plan of shares.

@@ -65,7 +65,8 @@ def doctor(
     Raises:
         ConfigError: options that do not fit the data; held-out data that are an empty folder.
         MissingPackageError: the package that reads the form is not installed.
-        OSError: held-out data that are not there; the folder for temporary files cannot be written.
+        FileNotFoundError: data or held-out data that are not there.
+        OSError: the folder for temporary files cannot be written.
     """
     sides = list(enumerate([os.fspath(path), *(os.fspath(one) for one in held_out)]))
     there = [(side, place) for side, place in sides if _is_for_python(place) or (side == 0 and fields is not None)]

@@ -95,6 +95,7 @@ def verify(
     Raises:
         ConfigError: options that do not fit each other; a share of another plan than those that are there, of paths
             that cannot be listed, or of a report that is there.
+        FileNotFoundError: a path where nothing is.
         OSError: a share that cannot be written.
         TypeError: no path.
     """
@@ -143,6 +144,7 @@ def stats(
 
     Raises:
         ConfigError: options out of range; of shares as for `verify`.
+        FileNotFoundError: a path where nothing is.
         OSError: a share that cannot be written.
         TypeError: no path.
     """

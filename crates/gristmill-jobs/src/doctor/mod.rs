@@ -130,7 +130,7 @@ pub type Progress<'a> = dyn FnMut(&'static str, u64) + 'a;
 
 /// Examines data.
 ///
-/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data; `Format`, of `Io`, for a path where nothing is.
 pub fn doctor(options: &DoctorOptions, progress: &mut Progress<'_>) -> Result<Diagnosis> {
     let DoctorOptions { path, held_out, stand_ins, workers, stop } = options;
     let stand_ins = StandIns::new(stand_ins);

@@ -130,9 +130,9 @@ const MILLION: f32 = 1e6;
 
 /// Counts every chunk and frame at or below `paths`. It calls `progress` for each file.
 ///
-/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data; `Format`, of `Io`, for a path where nothing is.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
-    Ok(count(&Inputs::list(paths), Portion::Whole, options, progress)?.stats())
+    Ok(count(&Inputs::there(paths)?, Portion::Whole, options, progress)?.stats())
 }
 
 /// Counts what of some inputs is in a portion.

@@ -60,7 +60,7 @@ pub type Progress<'a> = dyn FnMut(&Verification, Option<(u64, u64)>) + 'a;
 /// Verifies every file and pack at or below the paths. It calls `progress` after each file, and after each block
 /// of a pack.
 ///
-/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data; `Format`, of `Io`, for a path where nothing is.
 pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Verification> {
     crate::in_order::check(options.workers)?;
     let mut report = Verification::default();
@@ -69,7 +69,7 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
         report.ok = report.fault_count == 0;
         return Ok(report);
     }
-    let inputs = Inputs::list(&options.paths);
+    let inputs = Inputs::there(&options.paths)?;
     for ((path, listing), own) in inputs.paths.iter().zip(inputs.own(Portion::Whole)) {
         let (files, faults) = (report.files, report.fault_count);
         if let Some(e) = interrupted(path)? {
