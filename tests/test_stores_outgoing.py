@@ -138,8 +138,22 @@ def test_streams_and_copies_of_a_pack_that_was_added_to(bucket: FaultServer, dro
     # All below a folder, and a copy on this machine.
     assert repr(gm.verify("s3://out")) == repr(gm.verify(here))
     shutil.copytree(bucket.folder / "out" / "chess", copy)
+    lies = sorted(copy.rglob("*"))
+    found = gm.open(copy)
+    assert repr(gm.verify(copy)) == repr(gm.verify(here))
+    assert sums(gm.DataLoader(found, batch_size=16, seed=1, epochs=1)) == sums(
+        gm.DataLoader(gm.open(here), batch_size=16, seed=1, epochs=1)
+    )
+    assert (
+        sums(gm.DataLoader(gm.presets.lc0(copy, pool=64, batch_size=16, reservoir=32, seed=5, epochs=1, index="off")))
+        == one
+    )
+    assert len(pickle.loads(pickle.dumps(found))) == len(found)
+    assert sorted(copy.rglob("*")) == lies, "who reads a copy writes nothing there"
     for pack in (copy, here):
         gm.open(pack).mark("few", "ply < 5")
+        assert [mark.name for mark in gm.open(pack).marks()] == ["few"]
+    assert gm.pack(drops / "games", copy, existing="append").known == found.num_games
     alike(copy, here)
 
 

@@ -90,8 +90,14 @@ fn a_pack_in_a_bucket_is_added_to_as_one_of_this_machine() {
         assert!(bucket.does(&["clean", &there]).contains("no writer left anything"), "{name}");
         bucket.does(&["verify", &there]);
         let copy = bucket.copied(&format!("out/{name}"));
-        bucket.does(&["verify", &copy]);
-        assert_eq!(tree(&copy), tree(&here), "{name}: a copy on this machine is an ordinary pack");
+        let lies = tree(&copy);
+        assert!(lies.keys().any(|name| name.starts_with(VERSION)));
+        assert_eq!(bucket.does(&["verify", &copy]).replace(&copy, &here), bucket.does(&["verify", &here]), "{name}");
+        bucket.does(&["inspect", &copy]);
+        bucket.does(&["merge", &copy, &here, "--out", &bucket.path(&format!("both-{name}"))]);
+        assert_eq!(tree(&copy), lies, "{name}: who reads a copy on this machine writes nothing there");
+        bucket.does(&["checksum", &copy]);
+        assert_eq!(tree(&copy), tree(&here), "{name}: a copy in which a job writes becomes an ordinary pack");
     }
     let (code, text) = bucket.ran(&["pack", &few, "s3://out/none", "--append"]);
     assert!(code == Some(2) && text.contains("no pack to add to"), "{text}");

@@ -12,7 +12,7 @@ use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::{self, open, shards};
 use gristmill_engine::store::files::read_text;
 use gristmill_engine::store::place::writable;
-use gristmill_engine::store::{newest, publish};
+use gristmill_engine::store::{publish, settled};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub struct ChecksumOptions {
 /// written, and for checksums that do not fit, unless they are made again; what is wrong with the pack.
 pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
     let folder = writable(&options.pack, "pack")?;
-    let (folder, dry_run) = (&*newest(&folder)?, options.dry_run);
+    let (folder, dry_run) = (&*settled(&folder)?, options.dry_run);
     let mut done = Checksummed { pack: folder.display().to_string(), dry_run, ..Default::default() };
     if is_pack(folder)? {
         (done.rows, done.known) = (chunks::manifest::Manifest::read(folder)?.frames, true);

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack;
+use gristmill_engine::store::pack_of;
 use gristmill_engine::store::place::is_local;
 
 /// Refuses an output that is an input or lies in one, and packs that are given twice.
 ///
 /// Errors: `Config` naming the option; `Path` for an input that does not exist.
 pub(crate) fn check(inputs: &[PathBuf], output: &Path) -> Result<()> {
-    let real = |path: &Path| match is_local(path) {
-        true => path.canonicalize().map_err(|e| Error::path(path, &e)),
-        false => Ok(path.to_owned()),
+    let real = |path: &Path| {
+        let path = pack_of(path);
+        if is_local(&path) { path.canonicalize().map_err(|e| Error::path(&*path, &e)) } else { Ok(path.into_owned()) }
     };
     let target = future(output).map_err(|e| Error::path(output, &e))?;
     let mut seen: Vec<(PathBuf, Option<(u64, u64)>)> = Vec::new();

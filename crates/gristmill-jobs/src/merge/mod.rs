@@ -20,9 +20,9 @@ use gristmill_engine::pack::metadata::progress_of;
 use gristmill_engine::pack::{self, RowForm};
 use gristmill_engine::selection::open;
 use gristmill_engine::store::Residence;
-use gristmill_engine::store::newest;
 use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::{newest, settled};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,8 @@ pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     if options.inputs.len() < 2 {
         return Err(Error::config("packs", "expected two packs or more"));
     }
-    let inputs = options.inputs.iter().map(|input| Ok(newest(input)?.into_owned()));
+    let folder = |input| if options.delete_inputs { settled(input) } else { newest(input) };
+    let inputs = options.inputs.iter().map(|input| Ok(folder(input)?.into_owned()));
     if options.delete_inputs {
         options.inputs.iter().try_for_each(|input| writable(input, "delete_inputs").map(drop))?;
     }

@@ -27,9 +27,9 @@ use gristmill_engine::pack::manifest::{Remarked, Skipped};
 use gristmill_engine::pack::{RowForm, STAGING, read_layout};
 use gristmill_engine::recording;
 use gristmill_engine::store::files::{is_file, names};
-use gristmill_engine::store::newest;
 use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::Staging;
+use gristmill_engine::store::{newest, settled};
 use gristmill_format::{Error as FormatError, Kind as Cause};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -281,7 +281,7 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         input: newest(&options.input)?.into_owned(),
         output: match options.share {
             Some(_) => place(&options.output)?,
-            None => newest(&writable(&options.output, "output")?)?.into_owned(),
+            None => settled(&writable(&options.output, "output")?)?.into_owned(),
         },
         ..options.clone()
     };

@@ -19,9 +19,9 @@ use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::values::{self, Made};
 use gristmill_engine::pack::writer::hash_rows;
 use gristmill_engine::row_files;
-use gristmill_engine::store::newest;
 use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::{newest, settled};
 use gristmill_format::g2048::value::{VALUE_BYTES, ValueOptions, ValueRow};
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ pub fn values(options: &ValuesOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
     let by = ValueOptions { gamma, reward_scale, epsilon };
     by.check().map_err(|(name, why)| Error::config(name, why))?;
     crate::in_order::check(options.workers)?;
-    let target = writable(options.target(), "output")?.into_owned();
+    let target = settled(&writable(options.target(), "output")?)?.into_owned();
     let (pack, output) = (newest(&options.pack)?.into_owned(), options.output.as_ref().map(|_| target));
     let options = &ValuesOptions { pack, output, ..options.clone() };
     let meter = Meter::default();

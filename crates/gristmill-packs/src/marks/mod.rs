@@ -11,9 +11,9 @@ use gristmill_format::container::marks::{IDENTITY_AT, MOST_RULE, Mark};
 use gristmill_format::{Error as FormatError, Kind};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
-use gristmill_runtime::store::files;
 use gristmill_runtime::store::place::{is_local, writable};
 use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
+use gristmill_runtime::store::{files, pack_of};
 use roaring::RoaringTreemap;
 use serde::Serialize;
 
@@ -197,6 +197,7 @@ pub fn list(pack: &dyn PackTable) -> Result<Vec<Listed>> {
 ///
 /// Errors: `Format` of kind `Unsupported`; `Config` for a pack that is not on this machine.
 pub fn own_folder(folder: &Path) -> Result<()> {
+    let folder = &*pack_of(folder);
     writable(folder, "pack")?;
     let beside = folder.join(FOLDER);
     if std::fs::symlink_metadata(&beside).is_ok_and(|found| found.is_symlink()) {
@@ -211,6 +212,7 @@ pub fn own_folder(folder: &Path) -> Result<()> {
 /// Errors: `Config`, `Path`, and as [`Mark::to_bytes`].
 pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
     check_name(name)?;
+    let folder = &*pack_of(folder);
     let path = path_of(folder, name);
     if !is_local(folder) {
         let bytes = mark.to_bytes().map_err(|e| e.in_source(path.display().to_string()))?;
@@ -233,13 +235,14 @@ pub fn remove(pack: &dyn PackTable, name: &str) -> Result<()> {
     if !exists(pack.folder(), name)? {
         read(pack, name)?;
     }
-    if !is_local(pack.folder()) {
-        return files::remove(&path_of(pack.folder(), name), "pack");
+    let folder = &*pack_of(pack.folder());
+    if !is_local(folder) {
+        return files::remove(&path_of(folder, name), "pack");
     }
-    own_folder(pack.folder())?;
-    withdraw(&path_of(pack.folder(), name))?;
+    own_folder(folder)?;
+    withdraw(&path_of(folder, name))?;
     // It stays where something else is in it.
-    let _left = std::fs::remove_dir(pack.folder().join(FOLDER));
+    let _left = std::fs::remove_dir(folder.join(FOLDER));
     Ok(())
 }
 

@@ -13,9 +13,9 @@ use gristmill_format::source::{ReadAt, Span};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::names::{MANIFEST, OPENING};
 use gristmill_runtime::store::files::{self, listed};
-use gristmill_runtime::store::place::{is_local, resolved};
+use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::publish::write_whole;
-use gristmill_runtime::store::{Pool, Residence, folder_of, newest, open_file};
+use gristmill_runtime::store::{Pool, Residence, folder_of, here, newest, open_file};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use self::numbers::Bytes;
@@ -91,7 +91,7 @@ impl From {
     /// Errors: those of reading; as [`newest`].
     pub(crate) fn of(place: &Path, residence: Residence) -> Result<Self> {
         let folder = resolved(place)?.into_owned();
-        if residence == Residence::Memory || is_local(&folder) {
+        if residence == Residence::Memory || here(&folder).is_some() {
             return Ok(From { folder: newest(&folder)?.into_owned(), manifest: None });
         }
         let manifest = whole(&folder.join(MANIFEST), MOST_MANIFEST)?;

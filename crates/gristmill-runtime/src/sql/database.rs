@@ -15,8 +15,7 @@ use gristmill_format::source::{ReadAt, Span, read_span};
 use super::asking::{allowed, bound, given_up};
 use crate::error::Result;
 use crate::store::files;
-use crate::store::open_file;
-use crate::store::place::is_local;
+use crate::store::{here, open_file};
 
 /// Longest database that is read whole: one elsewhere than on this machine.
 const MOST_IN_MEMORY: u64 = 8 << 30;
@@ -86,14 +85,16 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
     log.push("-wal");
     let logged = files::len(Path::new(&log))?.is_some_and(|len| len > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let whole = match is_local(path) {
-        true => None,
-        false if logged => {
+    let own = here(path);
+    let whole = match own {
+        Some(_) => None,
+        None if logged => {
             let detail = "it has a write-ahead log beside it: finish it where it is written, and copy it again";
             return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
         }
-        false => Some(in_memory(&*file).map_err(|e| e.in_source(path.display().to_string()))?),
+        None => Some(in_memory(&*file).map_err(|e| e.in_source(path.display().to_string()))?),
     };
+    let own = own.as_deref().unwrap_or(path);
     let open = || {
         let mut db = match whole {
             Some(bytes) => {
@@ -101,8 +102,8 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
                 db.deserialize_read_exact("main", bytes.as_slice(), bytes.len(), true)?;
                 db
             }
-            None if logged => Connection::open_with_flags(path, flags)?,
-            None => Connection::open_with_flags(immutable(path), flags)?,
+            None if logged => Connection::open_with_flags(own, flags)?,
+            None => Connection::open_with_flags(immutable(own), flags)?,
         };
         bound(&mut db, None)?;
         named(&db)?;

@@ -82,6 +82,26 @@ impl DirStore {
             && (folder != self.root || !self.is_unmounted())
     }
 
+    /// Gives a file that a walk sees, or counts a fault.
+    fn give(
+        &self,
+        seen: Seen<'_>,
+        faults: &mut Faults,
+        each: &mut dyn FnMut(FileStat) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match seen {
+            Seen::Folder(_) => {}
+            Seen::File(found) if !self.only.has(found.name) => {}
+            Seen::File(found) => match found.stat() {
+                Ok(stat) => return each(stat),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => faults.error(&self.refusal(found.name, e)),
+            },
+            Seen::Fault(kind, message) => faults.add(kind, message),
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Whether the directory is empty and on another device than it was: the place where something was mounted.
     fn is_unmounted(&self) -> bool {
         let elsewhere = fs::metadata(&self.root).is_ok_and(|meta| meta.dev() != self.device);
@@ -108,19 +128,13 @@ impl Store for DirStore {
             }
             return faults;
         }
-        let _ = walk::walk(&self.root, "", &mut |seen| {
-            match seen {
-                Seen::Folder(_) => {}
-                Seen::File(found) if !self.only.has(found.name) => {}
-                Seen::File(found) => match found.stat() {
-                    Ok(stat) => return each(stat),
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                    Err(e) => faults.error(&self.refusal(found.name, e)),
-                },
-                Seen::Fault(kind, message) => faults.add(kind, message),
-            }
-            ControlFlow::Continue(())
-        });
+        let _ = walk::walk(&self.root, "", &mut |seen| self.give(seen, &mut faults, each));
+        faults
+    }
+
+    fn list_hidden(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        let mut faults = Faults::default();
+        let _ = walk::walk_hidden(&self.root, folder, &mut |seen| self.give(seen, &mut faults, each));
         faults
     }
 

@@ -12,8 +12,8 @@ use gristmill_format::{Error, Kind, Result};
 use memmap2::{Advice, Mmap, MmapMut};
 
 use super::bucket::{Counts, counts_of};
+use super::copied::here;
 use super::open_file;
-use super::place::is_local;
 use super::pool::Pool;
 use super::twin::{Claims, Hold, Twin};
 
@@ -68,8 +68,10 @@ impl HeldFile {
         }
         let size = |n: u64| usize::try_from(n).map_err(|_| place(Error::new(Kind::TooLarge, format!("{n} bytes"))));
         let (offset, len) = (size(offset)?, size(len)?);
+        let own = here(path);
         let (bytes, offset) = match residence {
-            Residence::Mapped | Residence::Unkept if is_local(path) => {
+            Residence::Mapped | Residence::Unkept if own.is_some() => {
+                let path = own.as_deref().unwrap_or(path);
                 (Bytes::Mapped(mapped(&File::open(path).map_err(|e| place(e.into()))?).map_err(place)?), offset)
             }
             Residence::Mapped | Residence::Unkept => {

@@ -7,6 +7,7 @@ pub mod bucket;
 mod cache;
 mod change;
 mod cleaning;
+mod copied;
 pub mod depot;
 mod dir;
 mod faults;
@@ -44,6 +45,7 @@ use crate::runtime::scheduler::Crew;
 
 pub use cache::{Cache, Fit, set_cache};
 pub use change::{Change, Discover, Take};
+pub use copied::{here, pack_of, settled};
 pub use dir::DirStore;
 pub use faults::Faults;
 pub use files::open_file;

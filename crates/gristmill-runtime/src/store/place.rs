@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::memory::MemoryStore;
 use super::under::Under;
-use super::{DirStore, Store, version};
+use super::{DirStore, Store, copied, version};
 use crate::{Error, Result};
 
 /// What opens the places of one scheme: from what follows `scheme:` and its slashes, to the store and to the name in it.
@@ -97,9 +97,14 @@ pub fn open_noticed(place: &Path, events: Option<&str>) -> Result<Arc<dyn Store>
     Ok(Arc::new(Under::new(store, &name, &place)?.noticed(queue, &bucket)?))
 }
 
-/// Whether a place, as [`resolved`] gives it, is of this machine's files.
+/// Whether a place, as [`resolved`] gives it, is of this machine's files, with the names that they have there.
 pub fn is_local(place: &Path) -> bool {
-    row_of(place).is_none()
+    !is_url(place) && !copied::is_view(place)
+}
+
+/// Whether a place is of a scheme other than that of files.
+pub(super) fn is_url(place: &Path) -> bool {
+    row_of(place).is_some()
 }
 
 /// The same place, where files can be written: a folder of this machine.
@@ -116,7 +121,7 @@ pub fn writable<'a>(place: &'a Path, field: &str) -> Result<Cow<'a, Path>> {
 
 /// The store that has a file or folder, given as [`resolved`] gives it, and its name there; none for one of this machine.
 pub(super) fn elsewhere(place: &Path) -> Option<Result<(Arc<dyn Store>, String)>> {
-    let (open, rest) = row_of(place)?;
+    let Some((open, rest)) = row_of(place) else { return copied::shown(place) };
     Some(open(place, rest).and_then(version::led))
 }
 

@@ -9,7 +9,7 @@ use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 
 use super::cache::{self, Fit, Place};
-use super::place::is_local;
+use super::copied::here;
 use super::twin::Twin;
 
 /// The folder that keeps blocks of files, and how many bytes they may take.
@@ -45,7 +45,7 @@ impl Pool {
     pub fn for_files(files: &[(&Path, &Arc<dyn ReadAt>)]) -> Result<Option<Arc<Self>>> {
         let mut known = Vec::new();
         for (path, from) in files {
-            let Some(version) = from.version().filter(|_| !is_local(path)) else { return Ok(None) };
+            let Some(version) = from.version().filter(|_| here(path).is_none()) else { return Ok(None) };
             known.push((*path, version, from.len().map_err(|e| e.in_source(path.display().to_string()))?));
         }
         let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,8 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::copied::here;
 use super::files::{self, is_file};
-use super::place::is_local;
 use super::publish::{Staged, sync_folder, withdraw};
 use super::walk::stat_of;
 use super::{DirStore, FileStat, Store};
@@ -262,9 +262,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 
 /// A second name of a file: of what a symbolic link leads to, not of the link.
 fn link(path: &Path, to: &Path) -> io::Result<()> {
-    if !is_local(path) {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
+    let path = &*here(path).ok_or(io::ErrorKind::Unsupported)?;
     match fs::symlink_metadata(path)?.is_symlink() {
         true => fs::hard_link(fs::canonicalize(path)?, to),
         false => fs::hard_link(path, to),

@@ -2,14 +2,11 @@
 //! the files have their usual names. Nothing that a version names is ever replaced, so that readers of older versions find theirs.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{ErrorKind, Read};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
@@ -18,15 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::bucket::Counts;
 use super::outgoing::MANIFEST;
 use super::place::{is_local, resolved};
-use super::publish::{Staging, adopt};
-use super::{Faults, FileStat, Readings, Store, Watch, files};
+use super::{Faults, FileStat, Readings, Store, Watch, copied, files};
 
 /// What the `format` of such a manifest says. Versions of gristmill before it refuse it by this name.
 pub const FORMAT: &str = "gristmill.pack.versions";
 
-/// The file with what opening a pack needs, and the staging of jobs on packs.
-const OPENING: &str = "opening.index";
-const STAGING: &str = "pack";
+/// The file with what opening a pack needs.
+pub(super) const OPENING: &str = "opening.index";
 
 /// The newest version of the format.
 const NEWEST: u32 = 1;
@@ -40,12 +35,8 @@ pub(super) const OWN: &str = "version.json";
 /// Bytes of the longest such manifest: of more than a hundred thousand files.
 pub(super) const MOST: u64 = 16 << 20;
 
-/// How often, and after which pause, a process tries to hold a copy that another process is making an ordinary pack of.
-const TRIES: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// Bytes at the beginning of a manifest that has its `format`.
-const BEGINNING: usize = 256;
+pub(super) const BEGINNING: usize = 256;
 
 /// One version of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +48,7 @@ pub(super) struct Version {
     /// The folder of the files that came with this version.
     folder: String,
     /// Names of files, and where they lie below the pack. Other files of the pack lie in its folder.
-    files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
 }
 
 impl Version {
@@ -123,14 +114,26 @@ impl Version {
         self.files.values().any(|place| place.split_once('/').is_some_and(|(own, _)| own == folder))
     }
 
+    /// A file of the version, of the pack in the folder `pack` of a store; for an empty name the folder with all its files.
+    pub(super) fn shown(self: Arc<Self>, store: Arc<dyn Store>, pack: &str, file: &str) -> (Arc<dyn Store>, String) {
+        let own = format!("{}/{file}", self.folder);
+        if file.is_empty() {
+            let (readings, name) = (Readings::default(), below(pack, &self.folder));
+            return (Arc::new(Seen { store, pack: pack.to_owned(), version: self, readings }), name);
+        }
+        let place = if file == OWN { &own } else { self.place(file) };
+        let name = below(pack, place);
+        (store, name)
+    }
+
     /// Where the file of a name lies below the pack.
-    fn place<'a>(&'a self, name: &'a str) -> &'a str {
+    pub(super) fn place<'a>(&'a self, name: &'a str) -> &'a str {
         self.files.get(name).map_or(name, String::as_str)
     }
 }
 
 /// Whether a manifest that begins with these bytes names the files of a version.
-fn is_of_versions(bytes: &[u8]) -> bool {
+pub(super) fn is_of_versions(bytes: &[u8]) -> bool {
     let format = format!("\"{FORMAT}\"");
     bytes[..bytes.len().min(BEGINNING)].windows(format.len()).any(|window| window == format.as_bytes())
 }
@@ -152,24 +155,18 @@ pub fn is_version(place: &Path) -> bool {
 /// The versions that this process read, by the URLs of their folders. What a folder of a version says never changes.
 static KNOWN: Mutex<BTreeMap<String, Arc<Version>>> = Mutex::new(BTreeMap::new());
 
-fn known() -> MutexGuard<'static, BTreeMap<String, Arc<Version>>> {
+pub(super) fn known() -> MutexGuard<'static, BTreeMap<String, Arc<Version>>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The folder to read the pack at `place` from: that of its newest version in a bucket, else `place` [resolved](resolved). All names of
-/// files are joined to it. A copy on this machine of a pack that was appended to in a bucket becomes an ordinary pack.
+/// files are joined to it. A copy on this machine of a pack that was appended to in a bucket is [read as it is](super::copied).
 ///
-/// Errors: as [`resolved`]; `Format` of reading the manifest; `Path` of a copy that cannot be written to.
+/// Errors: as [`resolved`]; `Format` of reading the manifest; as [`copied::newest`].
 pub fn newest(place: &Path) -> crate::Result<Cow<'_, Path>> {
     let place = resolved(place)?;
     if is_local(&place) {
-        let mut beginning = Vec::new();
-        let opened = fs::File::open(place.join(MANIFEST));
-        let read = opened.and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut beginning));
-        if read.is_ok() && is_of_versions(&beginning) {
-            settle(&place)?;
-        }
-        return Ok(place);
+        return copied::newest(place);
     }
     if is_version(&place) {
         return Ok(place);
@@ -245,12 +242,7 @@ pub(super) fn led(found: (Arc<dyn Store>, String)) -> crate::Result<(Arc<dyn Sto
             version
         }
     };
-    if file.is_empty() {
-        let readings = Readings::default();
-        return Ok((Arc::new(Seen { store, pack: pack.to_owned(), version, readings }), name));
-    }
-    let place = if file == OWN { format!("{pack}/{folder}/{OWN}") } else { format!("{pack}/{}", version.place(file)) };
-    Ok((store, place))
+    Ok(version.shown(store, pack, file))
 }
 
 /// Where a file lies: for one in the folder of a version that this process read, its place below the pack.
@@ -261,6 +253,11 @@ pub(super) fn lies(path: &Path) -> Cow<'_, Path> {
         Some(version) => PathBuf::from(format!("{scheme}://{pack}/{}", version.place(file))).into(),
         None => path.into(),
     }
+}
+
+/// The name of what lies in a folder of a store.
+fn below(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// A store in which the folder of a version holds all its files.
@@ -274,18 +271,21 @@ struct Seen {
 
 impl Seen {
     fn folder(&self) -> String {
-        format!("{}/{}", self.pack, self.version.folder)
+        below(&self.pack, &self.version.folder)
     }
 
     /// Where a name leads.
     fn there(&self, name: &str) -> String {
         let own = name.strip_prefix(&self.folder()).and_then(|rest| rest.strip_prefix('/'));
-        own.map_or_else(|| name.to_owned(), |own| format!("{}/{}", self.pack, self.version.place(own)))
+        own.map_or_else(|| name.to_owned(), |own| below(&self.pack, self.version.place(own)))
     }
 
     /// The name of a file that lies there. `None` for a file of another version.
     fn here(&self, there: &str) -> Option<String> {
-        let below = there.strip_prefix(&self.pack)?.strip_prefix('/')?;
+        let below = match self.pack.as_str() {
+            "" => there,
+            pack => there.strip_prefix(pack)?.strip_prefix('/')?,
+        };
         let name = match below.split_once('/').filter(|(folder, _)| is_folder(folder)) {
             Some((_, name)) => Some(name).filter(|name| self.version.place(name) == below)?,
             None if below.split('/').any(|part| part.starts_with('.')) => return None,
@@ -315,6 +315,9 @@ impl Store for Seen {
     }
 
     fn stat(&self, name: &str) -> Result<FileStat> {
+        if name == self.folder() {
+            return Err(Error::from(std::io::Error::from(ErrorKind::NotFound)).in_source(name));
+        }
         let stat = self.store.stat(&self.there(name))?;
         Ok(FileStat { name: name.into(), ..stat })
     }
@@ -342,63 +345,6 @@ impl Store for Seen {
     fn counts(&self) -> Option<Arc<Counts>> {
         self.store.counts()
     }
-}
-
-/// The staging of a folder, once no other process holds it: all ranks of a run may open a copy at once.
-fn held(folder: &Path) -> crate::Result<Staging> {
-    let mut tries = 0;
-    loop {
-        match Staging::open(folder, STAGING, "version") {
-            Err(crate::Error::Path { kind: ErrorKind::ResourceBusy, .. }) if tries < TRIES => {
-                tries += 1;
-                thread::sleep(PAUSE);
-            }
-            Err(crate::Error::Path { kind, message, .. })
-                if matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
-            {
-                let detail = format!(
-                    "{message}: this is a copy of a pack in a bucket, whose files take their usual names when it is first opened; make the \
-                     folder writable for that"
-                );
-                return Err(crate::Error::path(folder, &std::io::Error::new(kind, detail)));
-            }
-            opened => return opened.map(|(staging, _)| staging),
-        }
-    }
-}
-
-/// Makes an ordinary pack of the copy of a pack in a folder of this machine: each file takes its usual name, and the folders of versions go.
-///
-/// Errors: `Path`, of kind `ResourceBusy` while a job writes there; `Format` for a manifest that is none, and for a file that is missing.
-fn settle(folder: &Path) -> crate::Result<()> {
-    let mut staging = held(folder)?;
-    let path = folder.join(MANIFEST);
-    let bytes = fs::read(&path).map_err(|e| crate::Error::path(&path, &e))?;
-    // Another process may have done it meanwhile.
-    let Some(version) = Version::parse(&bytes).map_err(|e| e.in_source(path.display().to_string()))? else {
-        return Ok(());
-    };
-    if staging.job() != "version" {
-        let detail = "files of versions lie here, and what a job left that was killed; `gristmill recover` says what can be done";
-        return Err(crate::Error::path(folder, &std::io::Error::new(ErrorKind::InvalidData, detail)));
-    }
-    staging.clear("version")?;
-    let mut gone = BTreeSet::new();
-    for (name, place) in &version.files {
-        let from = folder.join(place);
-        match name == OPENING && !from.exists() {
-            true => _ = gone.insert(name.clone()),
-            false => _ = adopt(&from, &staging.path(name))?,
-        }
-    }
-    for entry in fs::read_dir(folder).map_err(|e| crate::Error::path(folder, &e))?.flatten() {
-        let own = entry.file_name().to_string_lossy().into_owned();
-        let inner = fs::read_dir(entry.path()).ok().filter(|_| is_folder(&own));
-        for file in inner.into_iter().flatten().flatten() {
-            gone.insert(format!("{own}/{}", file.file_name().to_string_lossy()));
-        }
-    }
-    staging.publish(&gone.into_iter().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -64,11 +64,24 @@ struct Pending {
 /// name order, so that the names are a function of the tree alone. A link to a folder above it is a loop: a fault.
 /// `see` ends the walk by `Break`.
 pub(super) fn walk(root: &Path, under: &str, see: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    walked(root, under, false, see)
+}
+
+/// The same with hidden files and folders.
+pub(super) fn walk_hidden(
+    root: &Path,
+    under: &str,
+    see: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    walked(root, under, true, see)
+}
+
+fn walked(root: &Path, under: &str, hidden: bool, see: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut listed = HashSet::new();
     let mut folders = vec![Pending { name: under.to_owned(), above: Vec::new() }];
     let mut links = Vec::new();
     while let Some(next) = folders.pop().or_else(|| take_first(&mut links)) {
-        list_folder(root, next, &mut listed, &mut folders, &mut links, see)?;
+        list_folder((root, hidden), next, &mut listed, &mut folders, &mut links, see)?;
     }
     ControlFlow::Continue(())
 }
@@ -79,7 +92,7 @@ fn take_first(links: &mut Vec<Pending>) -> Option<Pending> {
 }
 
 fn list_folder(
-    root: &Path,
+    (root, hidden): (&Path, bool),
     folder: Pending,
     listed: &mut HashSet<Identity>,
     folders: &mut Vec<Pending>,
@@ -121,7 +134,7 @@ fn list_folder(
             }
         };
         let base = entry.file_name();
-        if base.as_encoded_bytes().first() == Some(&b'.') {
+        if !hidden && base.as_encoded_bytes().first() == Some(&b'.') {
             continue;
         }
         name.truncate(stem);
