@@ -30,8 +30,10 @@ PROPTEST_CASES ?= 64
 AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS ?=
 WITH_RAY ?=
+# What builds the package for lints and tests of Python; `test` has built it before, and says so.
+PACKAGE ?= package
 
-.PHONY: help demo wheel test-wheel release-check check test built built-rust test-rust test-python test-torch test-frameworks test-ray test-ray-core test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built-rust test-rust test-python test-torch test-frameworks test-ray test-ray-core test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -69,19 +71,17 @@ demo:
 
 # The compiler of clippy builds what the tests run: lints cost no compilation of their own. Two things at once where one of them
 # waits: for a registry while tests compile, for processes and disks while tests of the other language run.
-check test built package test-rust: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
-check test built package test-rust: export CLIPPY_ARGS = -Dwarnings
+check test built-rust package test-rust: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+check test built-rust package test-rust: export CLIPPY_ARGS = -Dwarnings
 test: tools format-rust
 	$(MAKE) -j2 built-rust .venv/ready $(if $(WITH_RAY),.venv/ray/ready)
-	$(MAKE) tables built
-	$(MAKE) -j2 lint-python $(if $(WITH_RAY),test-ray-core)
-	$(MAKE) -j2 test-rust test-python
+	$(MAKE) tables package
+	$(MAKE) -j2 PACKAGE= lint-python $(if $(WITH_RAY),test-ray-core)
+	$(MAKE) -j2 PACKAGE= test-rust test-python
 
-# All that tests of both languages run.
-built: package built-rust
-
+# Not --all-targets: the package has no tests in Rust, and its bindings are compiled for maturin with other settings of Python.
 built-rust:
-	$(CARGO) test --locked --workspace --all-targets $(AS_TESTED) --no-run --quiet
+	$(CARGO) test --locked --workspace --tests --benches $(AS_TESTED) --no-run --quiet
 
 # Changed files and what has their names, incrementally.
 check:
@@ -102,12 +102,12 @@ test-rust:
 	RUSTDOC=$(CURDIR)/scripts/documented.sh RUST_TEST_THREADS=$(TEST_THREADS) PROPTEST_CASES=$(PROPTEST_CASES) \
 	  $(CARGO) test --locked --workspace $(AS_TESTED) --no-fail-fast
 
-lint-python: package
+lint-python: $(PACKAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-test-python: package
+test-python: $(PACKAGE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_WORKERS) --dist worksteal --durations 30
 
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
@@ -129,7 +129,7 @@ test-ray: package
 	  -k "ray or (blocks and many-machines)"
 
 # Two of these tests, bounded in time, in an environment of its own.
-test-ray-core: package
+test-ray-core: $(PACKAGE)
 	bash scripts/ray_losses.sh
 
 # Not there where Ray cannot be had, which the script says.
