@@ -158,12 +158,16 @@ test-envs: package
 
 # The Python package, built like the tests so that nothing is compiled twice.
 package: .venv/ready
-	$(BIN)/maturin develop --locked --quiet --features as-tested
+	$(BIN)/maturin develop --locked --quiet --features as-tested $(if $(wildcard $(BIN)/uv),--uv)
 
 # Made once: another Python over the environment of the first one breaks it.
 .venv/ready: pyproject.toml scripts/requirements.py
 	[[ -x $(BIN)/python ]] || $(PYTHON) -m venv .venv
-	$(BIN)/python scripts/requirements.py build test jax docs | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
+	$(BIN)/python scripts/requirements.py build test jax docs >.venv/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check uv && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --requirement .venv/requirements.txt || { \
+	  echo "uv cannot install the packages: pip does, which takes longer"; \
+	  $(BIN)/pip install --quiet --disable-pip-version-check --requirement .venv/requirements.txt; }
 	touch $@
 
 # Optimized for users, and so compiled apart from everything else here.
