@@ -15,18 +15,24 @@ use crate::command::{Ran, generate, run, text};
 const FRAME: u64 = 8448;
 const BATCH: u64 = 1024 * 36_176;
 
-/// Peak resident bytes of a run that fills its reservoir and goes on for a while.
-fn peak(more: &[&str]) -> u64 {
+/// A folder of games that fill each reservoir below.
+fn many_games() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     generate(folder.path(), "300", &[]);
-    let words = ["feed", text(folder.path()), "--seed", "1", "--batches", "60", "--json"];
+    folder
+}
+
+/// Peak resident bytes of a run that fills its reservoir and goes on for a while.
+fn peak(games: &Path, more: &[&str]) -> u64 {
+    let words = ["feed", text(games), "--seed", "1", "--batches", "60", "--json"];
     run(&[&words[..], more].concat()).ok().json()["peak_rss"].as_u64().unwrap()
 }
 
 #[test]
 fn a_memory_bound_is_kept() {
+    let games = many_games();
     for mib in [350, 600] {
-        let found = peak(&["--memory", &format!("{mib}MiB")]);
+        let found = peak(games.path(), &["--memory", &format!("{mib}MiB")]);
         assert!(found <= mib << 20, "{} MiB of {mib}", found >> 20);
         // The size of the reservoir is chosen for whole frames, since frames may not fold; these do, to a quarter.
         assert!(found >= (mib << 20) / 4, "{} MiB of {mib}: the bound is made use of", found >> 20);
@@ -36,7 +42,7 @@ fn a_memory_bound_is_kept() {
 #[test]
 fn without_a_bound_it_is_the_reservoir_four_batches_and_a_hundred_megabytes() {
     let frames = 20_000;
-    let found = peak(&["--reservoir", &frames.to_string()]);
+    let found = peak(many_games().path(), &["--reservoir", &frames.to_string()]);
     assert!(found <= frames * FRAME + 4 * BATCH + 100_000_000, "{} MiB", found >> 20);
 }
 
@@ -115,10 +121,10 @@ fn peak_within_the_least_bound(games: &Path, threads: &str) -> (u64, u64) {
 
 #[test]
 fn the_least_bound_is_kept_with_the_largest_games_and_any_number_of_threads() {
-    for (packed, plain) in [(40, 0), (0, 40)] {
+    for (packed, plain, threads) in [(40, 0, &["1", "16", "64"][..]), (0, 40, &["1", "64"])] {
         let games = tempfile::tempdir().unwrap();
         large_games(games.path(), packed, plain);
-        for threads in ["1", "16", "64"] {
+        for threads in threads {
             let (found, least) = peak_within_the_least_bound(games.path(), threads);
             let of = format!("{packed} packed and {plain} plain games, {threads} threads");
             assert!(found <= least, "{of}: {} MiB of {}", found >> 20, least >> 20);
@@ -129,11 +135,13 @@ fn the_least_bound_is_kept_with_the_largest_games_and_any_number_of_threads() {
 /// Bytes that do not compress.
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed;
-    let step = || {
+    let mut made = Vec::with_capacity(bytes + 4);
+    while made.len() < bytes {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
-    std::iter::repeat_with(step).take(bytes).collect()
+        made.extend_from_slice(&((state >> 32) as u32).to_le_bytes());
+    }
+    made.truncate(bytes);
+    made
 }
 
 /// An `.npz` of trajectories of a thousand steps, whose records have twice the bytes of its observations.
