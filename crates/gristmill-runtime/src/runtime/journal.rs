@@ -201,7 +201,6 @@ impl Journal {
             bytes.extend(line);
         }
         self.file()?.append(&bytes)?;
-        lines.sealed |= !events.is_empty();
         self.lines = lines;
         Ok(())
     }
@@ -264,6 +263,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     type Pair = (String, u64);
@@ -359,5 +360,50 @@ mod tests {
                 assert_eq!(std::fs::read(&path).unwrap(), bytes, "torn at {torn}");
             }
         }
+    }
+
+    #[test]
+    fn lines_without_checksums_stand_before_all_that_have_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        let old = "{\"old\":1}\n";
+        std::fs::write(&path, [old, old].concat()).unwrap();
+        journal(&path, Opening::Again).unwrap().append(&[serde_json::json!({"new": 2})]).unwrap();
+        assert_eq!(Journal::read::<serde_json::Value>(&path).unwrap().len(), 3);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [&bytes, old.as_bytes()].concat()).unwrap();
+        let error = Journal::read::<serde_json::Value>(&path).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("line 4, byte {}: ", bytes.len())), "{error}");
+        std::fs::write(&path, &bytes).unwrap();
+        let error = Journal::read::<BTreeMap<String, String>>(&path).unwrap_err().to_string();
+        assert!(error.starts_with("line 1: "), "a line that is no event: {error}");
+    }
+
+    #[test]
+    fn a_place_is_known_by_its_first_line_and_all_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        let mut lines = journal(&path, Opening::New).unwrap();
+        lines.note(&[7u64]).unwrap();
+        let first = lines.settle().unwrap();
+        assert_eq!((first.lines, first.bytes, first.first), (1, 19, first.hash), "what was noted is durable");
+        lines.note(&[8u64, 9]).unwrap();
+        let last = lines.settle().unwrap();
+        assert_eq!((last.lines, last.bytes, last.first), (3, 57, first.hash));
+        assert_eq!(Journal::read_to::<u64>(&path).unwrap(), (vec![7, 8, 9], last));
+    }
+
+    #[test]
+    fn a_held_journal_is_resumed_by_its_first_event_and_closed_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        journal(&path, Opening::New).unwrap().append(&[7u64]).unwrap();
+        let mut held = Journal::hold(&path).unwrap().to_open(Opening::Again);
+        held.append(&[8u64]).unwrap();
+        held.append(&[9u64]).unwrap();
+        held.close();
+        assert_eq!(held.append(&[10u64]).unwrap_err().kind(), ErrorKind::BrokenPipe);
+        journal(&path, Opening::Again).unwrap();
+        assert_eq!(Journal::read::<u64>(&path).unwrap(), [7, 8, 9]);
     }
 }

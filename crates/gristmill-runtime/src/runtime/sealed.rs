@@ -139,4 +139,20 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_cannot_be_a_line_is_named_by_its_number_and_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let mut lines = SealedLines::create(&path).unwrap();
+        [1u64, 22, 333].iter().for_each(|value| lines.append(value).unwrap());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let error = read::<String>(&mut &bytes[..]).unwrap_err().to_string();
+        assert!(error.starts_with("line 1: "), "{error}");
+        bytes[20] ^= 1;
+        let error = read::<u64>(&mut &bytes[..]).unwrap_err().to_string();
+        assert!(error.starts_with("line 2, byte 19: "), "{error}");
+        let error = read::<u64>(&mut BufReader::new(io::repeat(b'7'))).unwrap_err().to_string();
+        assert!(error.starts_with("line 1, byte 0: "), "a line without an end was not torn: {error}");
+    }
 }

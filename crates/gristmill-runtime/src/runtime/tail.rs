@@ -123,4 +123,16 @@ mod tests {
         tail.sync().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"on!");
     }
+
+    #[test]
+    fn a_lock_ends_with_its_tail_whoever_has_a_copy_of_the_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let tail = Tail::create(&path).unwrap();
+        let copy = tail.file().try_clone().unwrap();
+        drop(tail);
+        assert!(Tail::hold(&path).unwrap().is_some());
+        drop(copy);
+        assert!(Tail::hold(folder.path()).is_err(), "only what is not there is none");
+    }
 }

@@ -284,3 +284,134 @@ fn is_ledger(path: &Path) -> bool {
         path.is_file() && File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head)).is_ok();
     read && head[16..] == *b" {\"begin\":{"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Book;
+    use super::*;
+
+    fn begin(order: u64, (rank, world_size): (u64, u64), by: By, from: u64) -> Entry {
+        let plan = PlanOf::Stream { config: serde_json::json!({}), seed: 7 };
+        let from = BTreeMap::from([("out".to_owned(), from)]);
+        Entry::Begin(Box::new(Begin { order, ..Begin::new((rank, world_size), by, from, BTreeMap::new(), plan) }))
+    }
+
+    fn delivered(first: u64, end: u64) -> Entry {
+        Entry::Delivered(Delivered { output: "out".into(), first, end, digests: Vec::new() })
+    }
+
+    fn state(at: u64) -> Entry {
+        Entry::State { at: BTreeMap::from([("out".to_owned(), at)]) }
+    }
+
+    fn account<const N: usize>(ledgers: [Vec<Entry>; N]) -> Account {
+        let mut account = Account::default();
+        ledgers.into_iter().enumerate().for_each(|(file, entries)| account.take(file.to_string().into(), entries));
+        account
+    }
+
+    /// What survived and what was taken back: process, first batch, the one after the last.
+    fn kept(account: &Account) -> [Vec<(usize, u64, u64)>; 2] {
+        let (kept, discarded) = account.kept("out");
+        [kept, discarded].map(|all| all.iter().map(|kept| (kept.process, kept.first, kept.end)).collect())
+    }
+
+    #[test]
+    fn a_process_that_resumes_takes_back_what_came_from_there_on_and_a_seek_nothing() {
+        let again = |by| {
+            let lives = [begin(1, (0, 1), By::Start, 0), delivered(0, 4), delivered(4, 9), begin(2, (0, 1), by, 5)];
+            let last = [delivered(5, 6), delivered(7, 8), begin(3, (0, 1), by, 6), delivered(6, 20)];
+            account([lives.into_iter().chain(last).collect()])
+        };
+        let [kept_, discarded] = kept(&again(By::State));
+        assert_eq!(kept_, [(0, 0, 5), (1, 5, 6), (2, 6, 20)]);
+        assert_eq!(discarded, [(0, 5, 9), (1, 7, 8)]);
+        let [kept_, discarded] = kept(&again(By::Seek));
+        assert_eq!(kept_, [(0, 0, 9), (1, 5, 6), (1, 7, 8), (2, 6, 20)]);
+        assert_eq!(discarded, []);
+        let account = again(By::State);
+        assert_eq!([0, 1, 2].map(|process| account.cut(process, "out")), [Some(5), Some(6), None]);
+        assert_eq!(account.kept("other"), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn ranks_of_one_start_never_take_back_each_others_batches() {
+        let rank = |order, rank, by| vec![begin(order, rank, by, 0), delivered(0, 3)];
+        // Two ranks of one start, which the second fell in with as the next start.
+        for order in [1, 2] {
+            let both = account([rank(1, (0, 2), By::Start), rank(order, (1, 2), By::Start)]);
+            assert_eq!(kept(&both), [vec![(0, 0, 3), (1, 0, 3)], Vec::new()], "order {order}");
+        }
+        // A start of another shape, itself or between them.
+        let other = account([rank(1, (0, 2), By::Start), rank(2, (0, 1), By::State)]);
+        assert_eq!(kept(&other), [vec![(1, 0, 3)], vec![(0, 0, 3)]]);
+        let between = [rank(1, (0, 2), By::Start), rank(3, (1, 2), By::Start), rank(2, (0, 1), By::State)];
+        assert_eq!(kept(&account(between)), [vec![(1, 0, 3)], vec![(0, 0, 3), (2, 0, 3)]]);
+        let behind = [rank(1, (0, 2), By::Start), rank(2, (1, 2), By::Start), rank(3, (0, 1), By::Seek)];
+        assert_eq!(kept(&account(behind))[1], [], "a later start that takes back nothing itself");
+        let before = [rank(2, (0, 2), By::Start), rank(3, (1, 2), By::Start), rank(1, (0, 1), By::Seek)];
+        assert_eq!(kept(&account(before)), [vec![(0, 0, 3), (1, 0, 3)], vec![(2, 0, 3)]]);
+    }
+
+    #[test]
+    fn the_latest_start_has_each_rank_once() {
+        let first = vec![begin(1, (0, 1), By::Start, 0)];
+        let second = vec![begin(2, (0, 2), By::State, 4), begin(2, (0, 2), By::State, 4)];
+        let all = account([first, second, vec![begin(2, (1, 2), By::State, 4)]]);
+        assert_eq!(all.latest().map(|(process, _)| process).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(all.outputs(), ["out"]);
+        assert_eq!(Account::default().latest().count(), 0);
+    }
+
+    #[test]
+    fn a_run_that_can_be_resumed_or_has_ended_is_in_the_way_of_a_new_one() {
+        let start = |rank| begin(1, rank, By::Start, 0);
+        let resume = Some("the ledger of a run is there; resume from its state, or name another file for a new run");
+        let over = Some("the ledger of a run that has ended is there; name another file for a new run");
+        let ended = |output: &str| Entry::Ended { output: output.into(), batch: 3 };
+        assert_eq!(account([vec![start((0, 1)), delivered(0, 3)]]).in_the_way(), None);
+        assert_eq!(account([vec![start((0, 1)), state(3)]]).in_the_way(), resume);
+        assert_eq!(account([vec![begin(1, (0, 1), By::State, 0)]]).in_the_way(), resume);
+        // A stream has a state once each rank has its part, of the same start.
+        let two = |a, b| account([vec![start((0, 2)), a], vec![start((1, 2)), b]]);
+        assert_eq!(two(state(3), delivered(0, 3)).in_the_way(), None);
+        assert_eq!(two(state(3), state(3)).in_the_way(), resume);
+        let again = account([vec![start((0, 2)), state(3)], vec![begin(2, (1, 2), By::Start, 0), state(3)]]);
+        assert_eq!(again.in_the_way(), None);
+        assert_eq!(account([vec![start((0, 1)), ended("out")]]).in_the_way(), over);
+        assert_eq!(account([vec![start((0, 1)), ended("other")]]).in_the_way(), None);
+        // Each rank has the whole state of rows.
+        let mut rows = two(state(3), delivered(0, 3));
+        let selection = serde_json::from_str(r#"{"pack":"00","steps":[]}"#).unwrap();
+        let (config, data) = (serde_json::json!({"seed": 9}), "00".to_owned());
+        let plan = PlanOf::Rows { config, epochs: None, last_batch: Default::default(), data, rows: 5, selection };
+        rows.processes.iter_mut().for_each(|process| process.begin.plan = plan.clone());
+        assert_eq!(rows.in_the_way(), resume);
+        rows.processes[0].states.clear();
+        assert_eq!(rows.in_the_way(), None);
+    }
+
+    #[test]
+    fn ledgers_are_found_in_a_folder_and_beside_each_other_and_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ledger, other] = ["run", "more/run"].map(|name| folder.path().join(name));
+        std::fs::create_dir(folder.path().join("more")).unwrap();
+        let none = Account::read(&[folder.path().to_owned()]).unwrap_err().to_string();
+        assert!(none.contains("no ledger here"), "{none}");
+        let open = |path: &Path, rank, seed| {
+            let Entry::Begin(begin) = begin(0, rank, By::Start, 0) else { unreachable!() };
+            let plan = PlanOf::Stream { config: serde_json::json!({}), seed };
+            Book::open(path, Begin { plan, ..*begin }).unwrap().close();
+        };
+        (0..2).for_each(|rank| open(&ledger, (rank, 2), 7));
+        std::fs::write(folder.path().join("run.log"), "a log of the run, longer than the head of a ledger").unwrap();
+        std::fs::write(folder.path().join("short"), "log").unwrap();
+        let read = Account::read(&[folder.path().to_owned(), ledger.clone(), ledger.clone()]).unwrap();
+        let files = ["run.0-of-2", "run.1-of-2"].map(|name| folder.path().join(name));
+        assert_eq!((&read.files[..], read.processes.len()), (&files[..], 2));
+        assert_eq!(Account::read(std::slice::from_ref(&ledger)).unwrap(), read);
+        open(&other, (0, 1), 8);
+        let different = Account::read(&[ledger, other]).unwrap_err().to_string();
+        assert!(different.contains("are of different runs"), "{different}");
+    }
+}

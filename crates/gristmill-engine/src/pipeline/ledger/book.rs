@@ -108,8 +108,8 @@ impl Book {
     /// Errors: `Path`.
     pub(in crate::pipeline) fn delivered(&self, output: &str, number: u64, digests: &Digests) -> Result<()> {
         let mut inner = self.lock();
-        let (first, end) = inner.open.get(output).map_or((number, number), |(first, end, _)| (*first, *end));
-        if number != end || end - first >= MOST_BATCHES {
+        let follows = |(first, end, _): &(u64, u64, Digests)| number == *end && end - first < MOST_BATCHES;
+        if !inner.open.get(output).is_some_and(follows) {
             self.write(&mut inner, output)?;
             inner.open.insert(output.to_owned(), (number, number, Digests::default()));
         }
@@ -243,4 +243,131 @@ fn order(begin: &Begin, others: &[(bool, Begin)]) -> u64 {
     let joins = others.iter().filter(|(_, other)| other.order == latest);
     let joins = joins.fold(latest > 0, |joins, (mine, other)| joins && !mine && begin.resembles(other));
     if joins { latest } else { latest.saturating_add(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PlanOf;
+    use super::*;
+
+    fn begin(rank: u64, world_size: u64, by: By, from: u64) -> Begin {
+        let plan = PlanOf::Stream { config: serde_json::json!({}), seed: 7 };
+        Begin::new((rank, world_size), by, BTreeMap::from([("out".to_owned(), from)]), BTreeMap::new(), plan)
+    }
+
+    fn frames(all: impl IntoIterator<Item = u64>) -> Digests {
+        let mut digests = Digests::default();
+        all.into_iter().for_each(|frame| digests.frame(frame, 0, 0));
+        digests
+    }
+
+    /// What a ledger says of each process: its order, and the batches of its records.
+    fn said(path: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
+        let account = told(path).unwrap();
+        let records = |d: &Delivered| (d.first, d.end);
+        account.processes.iter().map(|p| (p.begin.order, p.delivered.iter().map(records).collect())).collect()
+    }
+
+    #[test]
+    fn batches_are_written_in_records_and_each_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let book = Book::open(&path, begin(0, 1, By::Start, 0)).unwrap();
+        let deliver = |batch: u64| book.delivered("out", batch, &frames([batch])).unwrap();
+        (0..64).for_each(deliver);
+        assert_eq!(said(&path)[0].1, [], "a record has up to 64 batches");
+        deliver(64);
+        assert_eq!(said(&path)[0].1, [(0, 64)]);
+        deliver(65);
+        deliver(70);
+        assert_eq!(said(&path)[0].1, [(0, 64), (64, 66)], "a record has no gap");
+        let at = BTreeMap::from([("out".to_owned(), 71)]);
+        book.state(at.clone()).unwrap();
+        book.state(at.clone()).unwrap();
+        book.ended("out", 71).unwrap();
+        book.ended("out", 71).unwrap();
+        book.delivered("other", 5, &frames([5])).unwrap();
+        assert_eq!(book.status(), LedgerStatus { path: path.display().to_string(), batches: 68, fault: None });
+        book.close();
+        let process = told(&path).unwrap().processes.remove(0);
+        assert_eq!((process.states, process.ended), (vec![at], vec![("out".to_owned(), 71)]));
+        let last = process.delivered.iter().map(|d| (&*d.output, d.first, d.end)).collect::<Vec<_>>();
+        assert_eq!(last, [("out", 0, 64), ("out", 64, 66), ("out", 70, 71), ("other", 5, 6)]);
+        let mut all = Digests::default();
+        process.delivered.iter().for_each(|delivered| all.merge(&delivered.digests));
+        assert_eq!(all, frames((0..66).chain([70, 5])));
+        let first: Vec<Digest> = frames(0..64).iter().copied().collect();
+        assert_eq!(process.delivered[0].digests, first);
+    }
+
+    #[test]
+    fn a_closed_book_lets_others_write_and_writes_behind_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let book = Book::open(&path, begin(0, 1, By::Start, 3)).unwrap();
+        let locked = Book::open(&path, begin(0, 1, By::Start, 3)).unwrap_err().to_string();
+        assert!(locked.contains("another loader"), "{locked}");
+        book.delivered("out", 3, &frames([3])).unwrap();
+        book.close();
+        let second = Book::open(&path, begin(0, 1, By::Start, 3)).unwrap();
+        second.close();
+        assert_eq!(said(&path), [(1, vec![(3, 4)]), (2, Vec::new())]);
+        // A consumer may still take what was made before the stop; the file is not held for it.
+        book.ended("out", 4).unwrap();
+        Book::open(&path, begin(0, 1, By::Seek, 4)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let gone = book.ended("other", 4).unwrap_err().to_string();
+        assert!(gone.contains("it is gone"), "{gone}");
+        assert_eq!(book.status().fault, Some(gone));
+        book.unsent("no bucket");
+        assert_eq!(book.status().fault.as_deref(), Some("no bucket"));
+    }
+
+    #[test]
+    fn a_start_has_the_next_order_unless_its_ranks_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let opened = |begin: Begin| {
+            let own = of_rank(&path, begin.rank, begin.world_size);
+            Book::open(&path, begin).unwrap().close();
+            told(&path)
+                .unwrap()
+                .processes
+                .iter()
+                .rfind(|p| of_rank(&path, p.begin.rank, p.begin.world_size) == own)
+                .unwrap()
+                .begin
+                .order
+        };
+        assert_eq!(Book::seed(&path).unwrap(), None);
+        assert_eq!(opened(begin(0, 2, By::Start, 0)), 1);
+        assert_eq!(Book::seed(&path).unwrap(), Some(7));
+        assert_eq!(opened(begin(1, 2, By::Start, 0)), 1, "the other rank of this start");
+        assert_eq!(opened(begin(1, 2, By::Start, 0)), 2, "the same rank begins again");
+        assert_eq!(opened(begin(0, 2, By::State, 0)), 3, "another shape");
+        assert_eq!(opened(begin(1, 2, By::State, 1)), 4);
+        assert_eq!(opened(begin(0, 2, By::State, 1)), 4);
+    }
+
+    #[test]
+    fn a_new_run_is_refused_where_one_can_be_resumed_or_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        let saved = Book::open(&path, begin(0, 2, By::Start, 0)).unwrap();
+        saved.state(BTreeMap::new()).unwrap();
+        saved.close();
+        // A rank of the same start may come later.
+        let late = Book::open(&path, begin(1, 2, By::Start, 0)).unwrap();
+        late.state(BTreeMap::new()).unwrap();
+        late.close();
+        let refused = |begin| Book::open(&path, begin).unwrap_err().to_string();
+        for again in [begin(0, 2, By::Start, 0), begin(0, 1, By::Start, 0)] {
+            let text = refused(again);
+            assert!(text.contains("resume from its state"), "{text}");
+        }
+        let plan = PlanOf::Stream { config: serde_json::json!({}), seed: 8 };
+        let other = refused(Begin { plan, ..begin(0, 1, By::State, 0) });
+        assert!(other.contains("is of another run: its start 1 had"), "{other}");
+        Book::open(&path, begin(0, 1, By::State, 0)).unwrap();
+    }
 }

@@ -278,3 +278,93 @@ mod hexadecimal {
         u128::from_str_radix(&text, 16).map_err(|_| D::Error::custom(format!("`{text}` is no hexadecimal number")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(config: serde_json::Value, seed: u64) -> PlanOf {
+        PlanOf::Stream { config, seed }
+    }
+
+    fn rows(seed: u64, data: &str, epochs: Option<u64>) -> PlanOf {
+        let selection = Recipe { pack: "01".into(), steps: Vec::new() };
+        let config = serde_json::json!({"seed": seed});
+        PlanOf::Rows { config, epochs, last_batch: LastBatch::Drop, data: data.into(), rows: 5, selection }
+    }
+
+    /// The digest of the ledger page.
+    #[test]
+    fn digests_are_those_of_the_page_in_any_order_and_any_parts() {
+        let page = include_str!("../../../../../docs/format/ledger.md");
+        let line = page.lines().find(|line| line.contains(r#"{"delivered":"#)).unwrap();
+        let Entry::Delivered(expected) = serde_json::from_str(&line[17..]).unwrap() else { panic!("{line}") };
+        let mut whole = Digests::default();
+        whole.rows(0, 0..5);
+        assert_eq!(whole.iter().copied().collect::<Vec<_>>(), expected.digests);
+        assert_eq!(serde_json::to_string(&Entry::Delivered(expected)).unwrap(), &line[17..]);
+        let (mut first, mut last) = (Digests::default(), Digests::default());
+        last.rows(0, [4, 0].into_iter());
+        first.rows(0, [2, 1, 3].into_iter());
+        first.merge(last.iter());
+        assert_eq!(first, whole);
+        first.rows(1, 0..1);
+        assert_eq!((first.epoch(0), first.epoch(1).unwrap().frames), (whole.epoch(0), 1));
+        assert_eq!((first.epoch(2), first.iter().count()), (None, 2));
+        assert_ne!(first.epoch(1).unwrap().sum, {
+            whole = Digests::default();
+            whole.rows(0, 0..1);
+            whole.epoch(0).unwrap().sum
+        });
+    }
+
+    #[test]
+    fn a_frame_is_its_file_its_chunk_and_its_place() {
+        let of = |frames: &[(u64, u32, u32)]| {
+            let mut digests = Digests::default();
+            frames.iter().for_each(|(file, chunk, frame)| digests.frame(*file, *chunk, *frame));
+            *digests.iter().next().unwrap()
+        };
+        let hash = xxh3_128(&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(of(&[(1, 2, 3)]), Digest { epoch: None, frames: 1, sum: hash, xor: hash });
+        assert_eq!(of(&[(1, 2, 3), (1, 2, 3)]), Digest { epoch: None, frames: 2, sum: hash.wrapping_mul(2), xor: 0 });
+    }
+
+    #[test]
+    fn one_run_has_one_seed_one_config_and_one_pack() {
+        assert_eq!((rows(9, "00", None).seed(), stream(serde_json::json!({}), 7).seed()), (Some(9), Some(7)));
+        assert!(rows(9, "00", None).agrees(&rows(9, "00", Some(2))), "each start may have other epochs");
+        assert!(!rows(9, "00", None).agrees(&rows(8, "00", None)));
+        assert!(!rows(9, "00", None).agrees(&rows(9, "01", None)));
+        let lanes = |lanes: u64| serde_json::json!({"lanes": lanes});
+        assert!(stream(lanes(2), 7).agrees(&stream(lanes(2), 7)));
+        assert!(!stream(lanes(2), 7).agrees(&stream(lanes(3), 7)));
+        assert!(!stream(lanes(2), 7).agrees(&stream(lanes(2), 8)));
+        assert!(!stream(lanes(2), 9).agrees(&rows(9, "00", None)));
+    }
+
+    #[test]
+    fn what_no_writer_wrote_is_refused_with_its_line() {
+        let read_ = |entries: &[&Entry]| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("ledger");
+            let mut lines = sealed::SealedLines::create(&path).unwrap();
+            entries.iter().for_each(|entry| lines.append(entry).unwrap());
+            read(&mut &std::fs::read(&path).unwrap()[..]).map_err(|e| e.to_string())
+        };
+        let first = |version| {
+            let begin = Begin::new((0, 1), By::Start, BTreeMap::new(), BTreeMap::new(), rows(9, "00", None));
+            Entry::Begin(Box::new(Begin { version, ..begin }))
+        };
+        let batches = |first, end| Entry::Delivered(Delivered { output: "".into(), first, end, digests: Vec::new() });
+        let (begin, one) = (first(VERSION), batches(4, 5));
+        assert_eq!(read_(&[]), Ok(Vec::new()));
+        assert_eq!(read_(&[&begin, &one, &begin]), Ok(vec![begin.clone(), one.clone(), begin.clone()]));
+        assert_eq!(read_(&[&one]), Err("line 1: a ledger begins with a process".into()));
+        assert_eq!(read_(&[&begin, &first(2)]), Err("line 2: version 2 is not 1".into()));
+        for none in [batches(5, 5), batches(6, 5)] {
+            let error = read_(&[&begin, &one, &none]).unwrap_err();
+            assert!(error.starts_with("line 3: batches"), "{error}");
+        }
+    }
+}
