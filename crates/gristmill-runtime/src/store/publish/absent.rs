@@ -84,4 +84,21 @@ mod tests {
         let left = fs::read_dir(here.path()).unwrap().count();
         assert_eq!(left, 2, "the plan, and the folder that came second");
     }
+
+    #[test]
+    fn what_cannot_be_done_is_an_error_and_leaves_nothing() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        fs::create_dir(at("a")).unwrap();
+        assert!(put_absent_through(here.path(), &at("none/plan"), b"one").is_err());
+        assert!(settle_absent(&at("a"), &at("none/c")).is_err());
+        assert!(remove_at_once(&at("file/inner")).is_err());
+        // What an earlier removal left.
+        fs::create_dir_all(at(".b.gone/deep")).unwrap();
+        remove_at_once(&at("b")).unwrap();
+        let mut left: Vec<_> = fs::read_dir(here.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["a", "file"]);
+    }
 }
