@@ -29,11 +29,12 @@ TEST_WORKERS ?= $(shell echo $$(((3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2)))
 PROPTEST_CASES ?= 64
 AS_TESTED := --features gristmill-python/as-tested
 FUZZ_TARGETS ?=
+FILES ?=
 WITH_RAY ?=
 # What builds the package for lints and tests of Python; `test` has built it before, and says so.
 PACKAGE ?= package
 
-.PHONY: help demo wheel test-wheel release-check check test built-rust test-rust test-python test-torch test-frameworks test-ray test-ray-core test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted memory soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel release-check check test built-rust test-rust test-python test-torch test-frameworks test-ray test-ray-core test-arrow test-view test-envs lint format-rust lint-rust lint-python package tables bench bench-devices bench-peers flakes sim sim-planted models models-planted mutants memory soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -60,6 +61,7 @@ help:
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), or FUZZ_TARGETS=\"tar npy\" (a C++ compiler)"
 	@echo "make models             hand-off, scheduler, sheets, arena, results in the orders of threads that shuttle tries"
 	@echo "make models-planted     the faults of locks in models/planted, one after the other: each must be found"
+	@echo "make mutants            each line of the files in .cargo/mutants.toml changed: which changes do unit tests not see? FILES=\"a.rs b.rs\" (cargo-mutants)"
 	@echo "make memory             tests of most places with unsafe code in valgrind"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make site               these pages and references as a site, into target/site"
@@ -246,6 +248,10 @@ models:
 
 models-planted:
 	@CARGO="$(CARGO)" bash scripts/models_planted.sh
+
+# Hours for all files; FILES="crates/X/src/y.rs" takes some. Survivors are in target/mutants.out/missed.txt.
+mutants:
+	@CARGO="$(CARGO)" FILES="$(FILES)" bash scripts/mutants.sh
 
 # The files that may use `unsafe`, by their tests in valgrind.
 memory:
