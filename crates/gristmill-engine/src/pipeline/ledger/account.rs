@@ -345,7 +345,7 @@ mod tests {
         // A start of another shape, itself or between them.
         let other = account([rank(1, (0, 2), By::Start), rank(2, (0, 1), By::State)]);
         assert_eq!(kept(&other), [vec![(1, 0, 3)], vec![(0, 0, 3)]]);
-        let between = [rank(1, (0, 2), By::Start), rank(3, (1, 2), By::Start), rank(2, (0, 1), By::State)];
+        let between = [rank(1, (0, 2), By::Start), rank(3, (1, 2), By::Start), rank(2, (0, 1), By::Seek)];
         assert_eq!(kept(&account(between)), [vec![(1, 0, 3)], vec![(0, 0, 3), (2, 0, 3)]]);
         let behind = [rank(1, (0, 2), By::Start), rank(2, (1, 2), By::Start), rank(3, (0, 1), By::Seek)];
         assert_eq!(kept(&account(behind))[1], [], "a later start that takes back nothing itself");
@@ -409,7 +409,9 @@ mod tests {
         let read = Account::read(&[folder.path().to_owned(), ledger.clone(), ledger.clone()]).unwrap();
         let files = ["run.0-of-2", "run.1-of-2"].map(|name| folder.path().join(name));
         assert_eq!((&read.files[..], read.processes.len()), (&files[..], 2));
-        assert_eq!(Account::read(std::slice::from_ref(&ledger)).unwrap(), read);
+        for alone in [folder.path(), &ledger] {
+            assert_eq!(Account::read(&[alone.to_owned()]).unwrap(), read, "{}", alone.display());
+        }
         open(&other, (0, 1), 8);
         let different = Account::read(&[ledger, other]).unwrap_err().to_string();
         assert!(different.contains("are of different runs"), "{different}");
