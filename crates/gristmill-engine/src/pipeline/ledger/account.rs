@@ -366,29 +366,42 @@ mod tests {
     #[test]
     fn a_run_that_can_be_resumed_or_has_ended_is_in_the_way_of_a_new_one() {
         let start = |rank| begin(1, rank, By::Start, 0);
-        let resume = Some("the ledger of a run is there; resume from its state, or name another file for a new run");
-        let over = Some("the ledger of a run that has ended is there; name another file for a new run");
         let ended = |output: &str| Entry::Ended { output: output.into(), batch: 3 };
-        assert_eq!(account([vec![start((0, 1)), delivered(0, 3)]]).in_the_way(), None);
-        assert_eq!(account([vec![start((0, 1)), state(3)]]).in_the_way(), resume);
-        assert_eq!(account([vec![begin(1, (0, 1), By::State, 0)]]).in_the_way(), resume);
+        let is_in_the_way = |account: &Account, words: Option<&str>| {
+            let Entry::Begin(new) = start((0, account.processes[0].begin.world_size)) else { unreachable!() };
+            let why = account.in_the_way(&new).unwrap();
+            assert_eq!(why.is_some(), words.is_some(), "{why:?}");
+            assert!(why.iter().zip(words).all(|(why, words)| why.contains(words)), "{why:?}");
+        };
+        let (resume, over) = (Some("resume from its state"), Some("a run that has ended"));
+        is_in_the_way(&account([vec![start((0, 1)), delivered(0, 3)]]), None);
+        is_in_the_way(&account([vec![start((0, 1)), state(3)]]), resume);
+        is_in_the_way(&account([vec![begin(1, (0, 1), By::State, 0)]]), resume);
+        // A state that was about to be saved is in the way once its file is there.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state.json");
+        let to = file.display().to_string();
+        let saving = account([vec![start((0, 1)), Entry::Saving { at: BTreeMap::new(), to }]]);
+        is_in_the_way(&saving, None);
+        std::fs::write(&file, "{}").unwrap();
+        is_in_the_way(&saving, resume);
         // A stream has a state once each rank has its part, of the same start.
         let two = |a, b| account([vec![start((0, 2)), a], vec![start((1, 2)), b]]);
-        assert_eq!(two(state(3), delivered(0, 3)).in_the_way(), None);
-        assert_eq!(two(state(3), state(3)).in_the_way(), resume);
+        is_in_the_way(&two(state(3), delivered(0, 3)), None);
+        is_in_the_way(&two(state(3), state(3)), resume);
         let again = account([vec![start((0, 2)), state(3)], vec![begin(2, (1, 2), By::Start, 0), state(3)]]);
-        assert_eq!(again.in_the_way(), None);
-        assert_eq!(account([vec![start((0, 1)), ended("out")]]).in_the_way(), over);
-        assert_eq!(account([vec![start((0, 1)), ended("other")]]).in_the_way(), None);
+        is_in_the_way(&again, None);
+        is_in_the_way(&account([vec![start((0, 1)), ended("out")]]), over);
+        is_in_the_way(&account([vec![start((0, 1)), ended("other")]]), None);
         // Each rank has the whole state of rows.
         let mut rows = two(state(3), delivered(0, 3));
         let selection = serde_json::from_str(r#"{"pack":"00","steps":[]}"#).unwrap();
         let (config, data) = (serde_json::json!({"seed": 9}), "00".to_owned());
         let plan = PlanOf::Rows { config, epochs: None, last_batch: Default::default(), data, rows: 5, selection };
         rows.processes.iter_mut().for_each(|process| process.begin.plan = plan.clone());
-        assert_eq!(rows.in_the_way(), resume);
+        is_in_the_way(&rows, resume);
         rows.processes[0].states.clear();
-        assert_eq!(rows.in_the_way(), None);
+        is_in_the_way(&rows, None);
     }
 
     #[test]

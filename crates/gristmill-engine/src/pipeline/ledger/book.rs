@@ -282,8 +282,8 @@ mod tests {
         deliver(70);
         assert_eq!(said(&path)[0].1, [(0, 64), (64, 66)], "a record has no gap");
         let at = BTreeMap::from([("out".to_owned(), 71)]);
-        book.state(at.clone()).unwrap();
-        book.state(at.clone()).unwrap();
+        book.state(at.clone(), None).unwrap();
+        book.state(at.clone(), None).unwrap();
         book.ended("out", 71).unwrap();
         book.ended("out", 71).unwrap();
         book.delivered("other", 5, &frames([5])).unwrap();
@@ -354,11 +354,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger");
         let saved = Book::open(&path, begin(0, 2, By::Start, 0)).unwrap();
-        saved.state(BTreeMap::new()).unwrap();
+        saved.state(BTreeMap::new(), None).unwrap();
         saved.close();
         // A rank of the same start may come later.
         let late = Book::open(&path, begin(1, 2, By::Start, 0)).unwrap();
-        late.state(BTreeMap::new()).unwrap();
+        late.state(BTreeMap::new(), None).unwrap();
         late.close();
         let refused = |begin| Book::open(&path, begin).unwrap_err().to_string();
         for again in [begin(0, 2, By::Start, 0), begin(0, 1, By::Start, 0)] {
