@@ -160,9 +160,10 @@ pub(super) fn known() -> MutexGuard<'static, BTreeMap<String, Arc<Version>>> {
 }
 
 /// The folder to read the pack at `place` from: that of its newest version in a bucket, else `place` [resolved](resolved). All names of
-/// files are joined to it. A copy on this machine of a pack that was appended to in a bucket is [read as it is](super::copied).
+/// files are joined to it. A copy on this machine of a pack that was appended to in a bucket is read as it is.
 ///
-/// Errors: as [`resolved`]; `Format` of reading the manifest; as [`copied::newest`].
+/// Errors: as [`resolved`]; `Format` of reading the manifest; `Path` of a copy whose files a killed job was renaming, if it cannot be
+/// written to.
 pub fn newest(place: &Path) -> crate::Result<Cow<'_, Path>> {
     let place = resolved(place)?;
     if is_local(&place) {

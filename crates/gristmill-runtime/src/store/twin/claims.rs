@@ -35,7 +35,7 @@ impl Claims {
     /// Brings the blocks that these claims have claimed, and waits for no other thread. Returns whether all blocks are there, of which
     /// other threads may bring some.
     ///
-    /// Errors, with the path: as [`HeldFile::have`](super::HeldFile::have).
+    /// Errors, with the path: as [`HeldFile::have`](crate::store::HeldFile::have).
     pub fn bring_ours(all: &mut [Self]) -> Result<bool> {
         for claims in &mut *all {
             let brought = claims.ours.take().map_or(Ok(()), Claim::bring);
