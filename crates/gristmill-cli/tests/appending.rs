@@ -94,7 +94,10 @@ fn a_pack_in_a_bucket_is_added_to_as_one_of_this_machine() {
         assert!(lies.keys().any(|name| name.starts_with(VERSION)));
         assert_eq!(bucket.does(&["verify", &copy]).replace(&copy, &here), bucket.does(&["verify", &here]), "{name}");
         bucket.does(&["inspect", &copy]);
-        bucket.does(&["merge", &copy, &here, "--out", &bucket.path(&format!("both-{name}"))]);
+        let both = bucket.path(&format!("both-{name}"));
+        bucket.does(&["merge", &copy, &here, "--out", &both]);
+        bucket.does(&["checksum", &copy, "--dry-run"]);
+        bucket.does(&["merge", &copy, &here, "--out", &format!("{both}-again"), "--delete-inputs", "--dry-run"]);
         assert_eq!(tree(&copy), lies, "{name}: who reads a copy on this machine writes nothing there");
         bucket.does(&["checksum", &copy]);
         assert_eq!(tree(&copy), tree(&here), "{name}: a copy in which a job writes becomes an ordinary pack");
@@ -140,6 +143,9 @@ fn a_writer_that_ends_at_any_request_leaves_the_pack_as_it_was_and_resumes() {
     bucket.does(&["pack", &few, &bucket.path("here")]);
     bucket.does(&["pack", &all, &bucket.path("here"), "--append"]);
     let copy = bucket.copied("out/pack");
+    let lies = tree(&copy);
+    bucket.does(&["pack", &all, &copy, "--append", "--dry-run"]);
+    assert_eq!(tree(&copy), lies, "a dry run writes nothing");
     bucket.does(&["pack", &all, &copy, "--append"]);
     assert_eq!(tree(&copy), tree(&bucket.path("here")));
 }

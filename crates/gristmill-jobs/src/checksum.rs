@@ -52,7 +52,8 @@ pub struct ChecksumOptions {
 /// written, and for checksums that do not fit, unless they are made again; what is wrong with the pack.
 pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
     let folder = writable(&options.pack, "pack")?;
-    let (folder, dry_run) = (&*settled(&folder)?, options.dry_run);
+    let dry_run = options.dry_run;
+    let folder = &*settled(&folder, dry_run)?;
     let mut done = Checksummed { pack: folder.display().to_string(), dry_run, ..Default::default() };
     if is_pack(folder)? {
         (done.rows, done.known) = (chunks::manifest::Manifest::read(folder)?.frames, true);

@@ -138,7 +138,7 @@ pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     if options.inputs.len() < 2 {
         return Err(Error::config("packs", "expected two packs or more"));
     }
-    let folder = |input| if options.delete_inputs { settled(input) } else { newest(input) };
+    let folder = |input| if options.delete_inputs { settled(input, options.dry_run) } else { newest(input) };
     let inputs = options.inputs.iter().map(|input| Ok(folder(input)?.into_owned()));
     if options.delete_inputs {
         options.inputs.iter().try_for_each(|input| writable(input, "delete_inputs").map(drop))?;

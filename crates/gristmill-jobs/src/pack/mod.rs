@@ -281,7 +281,7 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         input: newest(&options.input)?.into_owned(),
         output: match options.share {
             Some(_) => place(&options.output)?,
-            None => settled(&writable(&options.output, "output")?)?.into_owned(),
+            None => settled(&writable(&options.output, "output")?, options.dry_run)?.into_owned(),
         },
         ..options.clone()
     };

@@ -136,7 +136,7 @@ pub fn values(options: &ValuesOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
     let by = ValueOptions { gamma, reward_scale, epsilon };
     by.check().map_err(|(name, why)| Error::config(name, why))?;
     crate::in_order::check(options.workers)?;
-    let target = settled(&writable(options.target(), "output")?)?.into_owned();
+    let target = settled(&writable(options.target(), "output")?, options.dry_run)?.into_owned();
     let (pack, output) = (newest(&options.pack)?.into_owned(), options.output.as_ref().map(|_| target));
     let options = &ValuesOptions { pack, output, ..options.clone() };
     let meter = Meter::default();

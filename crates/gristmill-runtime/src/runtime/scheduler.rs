@@ -122,8 +122,8 @@ impl Signal {
         }
     }
 
-    /// Wakes one sleeping thread of a lane: one task may be runnable, and the thread that runs it signals if there are more. A consumer
-    /// that takes a batch calls this, so that no thread without a task takes its core.
+    /// Wakes one sleeping thread of a lane: one task may be runnable, and the thread that begins it signals at once if there are more. So
+    /// no thread without a task takes the core of a consumer that takes a batch.
     pub fn notify_one(&self, lane: Lane) {
         let watched = self.lane(lane);
         *watched.lock() += 1;

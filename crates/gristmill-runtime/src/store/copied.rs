@@ -130,10 +130,14 @@ pub(super) fn newest(place: Cow<'_, Path>) -> crate::Result<Cow<'_, Path>> {
     Ok(folder_of(&place, &bytes)?.map_or(place, Cow::Owned))
 }
 
-/// The folder of a pack that a job writes to. A copy of a pack that was appended to in a bucket becomes an ordinary pack.
+/// The folder of a pack that a job writes to. A copy of a pack that was appended to in a bucket becomes an ordinary pack. With `dry_run` the
+/// folder to read it from: nothing is written.
 ///
 /// Errors: as [`super::newest`]; `Path` of a copy that cannot be written to.
-pub fn settled(place: &Path) -> crate::Result<Cow<'_, Path>> {
+pub fn settled(place: &Path, dry_run: bool) -> crate::Result<Cow<'_, Path>> {
+    if dry_run {
+        return super::newest(place);
+    }
     let place = match resolved(place)? {
         place if is_view(&place) => pack_of(&place).into_owned().into(),
         place => place,

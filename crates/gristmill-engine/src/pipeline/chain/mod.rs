@@ -290,7 +290,7 @@ impl Chain {
         let Taken::Item(Ok(batch)) = taken else { return taken };
         if !at_once {
             self.lock().uncounted.push_back(batch.number);
-            self.shared.signal.notify_one(Lane::Work);
+            self.shared.signal.notify(Lane::Work);
         } else if let Err(error) = self.took(batch.number) {
             // It comes once it can be noted.
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(batch);
@@ -322,7 +322,7 @@ impl Chain {
         inner.fold.took(number);
         inner.forget();
         drop(inner);
-        self.shared.signal.notify_one(Lane::Work);
+        self.shared.signal.notify(Lane::Work);
         Ok(())
     }
 

@@ -4,8 +4,7 @@
 mod count;
 mod fetching;
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -95,8 +94,8 @@ pub(super) struct Inner {
     failed: bool,
     /// What of a table that is elsewhere was fetched; none of one that is not.
     pub(super) fetched: Option<Fetched>,
-    /// Batches whose blocks other readers bring, with their claims, the oldest first.
-    awaited: VecDeque<(Range<u64>, Vec<Claims>)>,
+    /// Batches whose blocks other readers bring: by the first, the batch after the last one, and their claims.
+    awaited: BTreeMap<u64, (u64, Vec<Claims>)>,
     /// Whether a reader waits for the blocks of others.
     is_awaiting: bool,
     /// Pins of blocks, each with the batch after the last one that needs them. They are dropped when the batches below that were made.

@@ -79,7 +79,7 @@ impl Feed {
         let brought = claimed.and_then(|mut claims| Ok((Claims::bring_ours(&mut claims)?, claims)));
         match brought {
             Ok((true, claims)) => self.brought(range, Claims::bring(claims).map_err(Into::into)),
-            Ok((false, claims)) => self.lock().awaited.push_back((range, claims)),
+            Ok((false, claims)) => _ = self.lock().awaited.insert(range.start, (range.end, claims)),
             Err(e) => self.brought(range, Err(e)),
         }
     }
@@ -166,15 +166,16 @@ impl Feed {
 impl Inner {
     /// Awaited batches whose blocks are all there.
     fn all_there(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
-        let at = self.awaited.iter_mut().position(|(_, claims)| Claims::are_there(claims))?;
-        self.awaited.remove(at)
+        let mut all = self.awaited.iter_mut();
+        let first = all.find_map(|(first, (_, claims))| Claims::are_there(claims).then_some(*first))?;
+        self.awaited.remove(&first).map(|(end, claims)| (first..end, claims))
     }
 
     /// The awaited batches that come soonest, if no other reader waits: one is enough.
     fn next_awaited(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
-        let next = if self.is_awaiting { None } else { self.awaited.pop_front() }?;
+        let (first, (end, claims)) = if self.is_awaiting { None } else { self.awaited.pop_first() }?;
         self.is_awaiting = true;
-        Some(next)
+        Some((first..end, claims))
     }
 }
 
