@@ -71,7 +71,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Faults {
     pub(crate) latency: Duration,
-    /// Bytes a second over all answers; 0 for no bound.
+    /// Bytes a second of each answer; 0 for no bound.
     pub(crate) rate: u64,
     rules: Mutex<Vec<Rule>>,
     counts: Mutex<BTreeMap<&'static str, u64>>,

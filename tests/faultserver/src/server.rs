@@ -69,11 +69,17 @@ impl Server {
         let pieces: Vec<io::Result<Bytes>> =
             (0..end).step_by(PIECE).map(|at| Ok(bytes.slice(at..end.min(at + PIECE)))).collect();
         let broken = cut.then(|| Err(io::Error::from(ErrorKind::ConnectionReset)));
-        let pieces = stream::iter(pieces.into_iter().chain(broken)).then(move |piece| async move {
-            if let (Ok(piece), true) = (&piece, rate > 0) {
-                tokio::time::sleep(Duration::from_nanos(piece.len() as u64 * 1_000_000_000 / rate)).await;
+        // A timer is some milliseconds late. Pieces have their time from the beginning of the answer, so that these do not add up.
+        let (began, mut sent) = (tokio::time::Instant::now(), 0);
+        let pieces = stream::iter(pieces.into_iter().chain(broken)).then(move |piece| {
+            sent += piece.as_ref().map_or(0, Bytes::len) as u64;
+            let due = (rate > 0).then(|| began + Duration::from_nanos(sent * 1_000_000_000 / rate));
+            async move {
+                if let Some(due) = due {
+                    tokio::time::sleep_until(due).await;
+                }
+                piece
             }
-            piece
         });
         StreamingBlob::wrap(Sync(Mutex::new(Box::pin(pieces))))
     }
