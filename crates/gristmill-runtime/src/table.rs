@@ -186,15 +186,15 @@ pub fn rows_at(rows: &Intervals, places: &[u64]) -> Result<Vec<u64>> {
 
 /// What sees to it that records are what they were when they were written.
 pub trait Guarding: Send + Sync + Debug {
-    /// Says whether record `row` of a file is; `records` are all of the file.
+    /// Says whether record `row` of a file is; `records` has all of the file, and those of its [block](Guarding::block) are there.
     ///
     /// Errors: `Corrupt` with file and byte.
-    fn touch(&self, row: u64, records: &[u8]) -> Result<()>;
+    fn touch(&self, row: u64, records: &HeldFile) -> Result<()>;
 
-    /// Says whether records `rows`, counted from `first` on, of a file are; `records` are all of the file.
+    /// Says whether records `rows`, counted from `first` on, of a file are; `records` as in [`Guarding::touch`].
     ///
     /// Errors: as [`Guarding::touch`], for the first that is not.
-    fn touch_all(&self, first: u64, rows: &[u64], records: &[u8]) -> Result<()> {
+    fn touch_all(&self, first: u64, rows: &[u64], records: &HeldFile) -> Result<()> {
         rows.iter().try_for_each(|row| self.touch(row - first, records))
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
@@ -166,6 +166,9 @@ pub struct Guard {
     seen: Vec<AtomicU64>,
     /// Blocks that have no bit.
     unseen: AtomicU64,
+    /// Of rows that may be freed and fetched again: for each block, one more than the [arrivals](HeldFile::arrivals) of its bytes when
+    /// it was held against its checksum. Empty for other rows.
+    checked: Vec<AtomicU32>,
 }
 
 /// What a file of checksums begins with.
@@ -289,6 +292,7 @@ impl Guard {
     fn with(sums: HeldFile, head: Head, shard: &Shard) -> Self {
         let blocks = head.blocks(shard);
         let seen = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let checked = (0..blocks).take_while(|_| sums.is_bounded()).map(|_| AtomicU32::new(0)).collect();
         Guard {
             sums,
             path: shard.path.clone(),
@@ -297,6 +301,7 @@ impl Guard {
             shift: head.block_rows.trailing_zeros(),
             seen,
             unseen: AtomicU64::new(blocks),
+            checked,
         }
     }
 
@@ -309,11 +314,16 @@ impl Guard {
         rows.len().div_ceil(self.row_bytes << self.shift) as u64
     }
 
-    #[cold]
-    fn check(&self, block: u64, rows: &[u8]) -> Result<()> {
+    /// The bytes of a block of rows, of `len` bytes in all.
+    fn span(&self, block: u64, len: usize) -> Range<usize> {
         let bytes = self.row_bytes << self.shift;
         let start = block as usize * bytes;
-        let end = rows.len().min(start + bytes);
+        start..len.min(start + bytes)
+    }
+
+    #[cold]
+    fn check(&self, block: u64, rows: &[u8]) -> Result<()> {
+        let Range { start, end } = self.span(block, rows.len());
         self.sums.have(8 * block as usize, 8 * block as usize + 8)?;
         let said = self.sums.bytes().as_chunks().0.get(block as usize).map(|sum| u64::from_le_bytes(*sum));
         if Some(xxh3_64(&rows[start..end])) != said {
@@ -326,7 +336,6 @@ impl Guard {
             let e = Error::new(Kind::Corrupt, detail).at_byte(self.offset + start as u64);
             return Err(e.in_source(self.path.display().to_string()));
         }
-        // Rows that may be fetched again are checked again.
         let bit = if self.sums.is_bounded() { 0 } else { 1 << (block % 64) };
         if bit != 0 && self.seen[(block / 64) as usize].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.unseen.fetch_sub(1, Ordering::Relaxed);
@@ -336,13 +345,24 @@ impl Guard {
 }
 
 impl Guarding for Guard {
-    fn touch(&self, row: u64, records: &[u8]) -> Result<()> {
+    fn touch(&self, row: u64, records: &HeldFile) -> Result<()> {
         let block = row >> self.shift;
         let seen = self.seen[(block / 64) as usize].load(Ordering::Relaxed);
-        if seen >> (block % 64) & 1 == 1 { Ok(()) } else { self.check(block, records) }
+        if seen >> (block % 64) & 1 == 1 {
+            return Ok(());
+        }
+        let Some(checked) = self.checked.get(block as usize) else { return self.check(block, records.bytes()) };
+        // Bytes that arrive while they are checked are checked once more.
+        let Range { start, end } = self.span(block, records.bytes().len());
+        let now = (records.arrivals(start, end) as u32).wrapping_add(1);
+        if checked.load(Ordering::Relaxed) != now {
+            self.check(block, records.bytes())?;
+            checked.store(now, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
-    fn touch_all(&self, first: u64, rows: &[u64], records: &[u8]) -> Result<()> {
+    fn touch_all(&self, first: u64, rows: &[u64], records: &HeldFile) -> Result<()> {
         if self.unseen.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }

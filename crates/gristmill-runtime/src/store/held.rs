@@ -156,6 +156,12 @@ impl HeldFile {
         twin.have(&self.within(ranges))
     }
 
+    /// Whether bytes `start..end` are there and stay there: nobody has to ask for them.
+    pub fn keeps(&self, start: usize, end: usize) -> bool {
+        let Some(twin) = self.twin() else { return true };
+        !self.is_bounded() && twin.has(&[((self.offset + start) as u64, (self.offset + end.min(self.len)) as u64)])
+    }
+
     /// Fetches the bytes of `ranges` if they are missing. They stay while this thread has the returned value. `None` if nothing frees bytes
     /// of this file.
     ///
@@ -163,6 +169,13 @@ impl HeldFile {
     pub fn hold(&self, ranges: &[(usize, usize)]) -> Result<Option<Hold>> {
         let Some(claims) = self.claim(ranges) else { return Ok(None) };
         Ok(Claims::bring(vec![claims])?.pop().map(Hold::of))
+    }
+
+    /// How often the blocks of bytes `start..end` came to this machine, all together: another number after any of them was fetched
+    /// again. 0 if nothing frees bytes of this file.
+    pub fn arrivals(&self, start: usize, end: usize) -> u64 {
+        let range = ((self.offset + start) as u64, (self.offset + end.min(self.len)) as u64);
+        self.twin().map_or(0, |twin| twin.arrivals(range))
     }
 
     /// Whether fetched bytes may be freed later, unless a thread holds them.

@@ -151,21 +151,27 @@ impl Twin {
     pub(super) fn have(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Result<()> {
         if let Some(bound) = &self.bound {
             bound.stay(self, ranges)?;
-        } else if self.missing.load(Ordering::Acquire) == 0 {
+        } else if self.has(ranges) {
             return Ok(());
         }
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
         self.bring(wanted, false).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
+    /// Whether the bytes of these ranges are there, as far as the file reaches. They stay, unless something frees blocks of this twin.
+    pub(super) fn has(&self, ranges: &[(u64, u64)]) -> bool {
+        let has_all = |(start, end): &(u64, u64)| {
+            let end = (*end).min(self.len);
+            *start >= end || (start / BLOCK..end.div_ceil(BLOCK)).all(|block| self.is_there(block))
+        };
+        self.missing.load(Ordering::Acquire) == 0 || ranges.iter().all(has_all)
+    }
+
     /// Fetches again what is there of these ranges: it was found to be wrong.
     ///
     /// Errors: as [`Twin::have`].
     pub(super) fn again(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Result<()> {
-        let mut wrong = BTreeSet::new();
-        for (start, end) in ranges {
-            wrong.extend((start / BLOCK..(*end).min(self.len).div_ceil(BLOCK)).filter(|block| self.is_there(*block)));
-        }
+        let wrong = missing(ranges, self.len, |block| !self.is_there(block));
         for block in &wrong {
             self.note(*block, 0)?;
             let bit = 1 << (block % 64);
@@ -177,7 +183,7 @@ impl Twin {
     }
 
     /// Brings blocks that were not there, `again` whatever the cache has: those that nobody brings now; waits for the others.
-    fn bring(self: &Arc<Self>, mut wanted: BTreeSet<u64>, again: bool) -> Result<()> {
+    fn bring(self: &Arc<Self>, mut wanted: Vec<u64>, again: bool) -> Result<()> {
         while !wanted.is_empty() {
             let fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
@@ -196,7 +202,7 @@ impl Twin {
     fn claimed<'a>(
         self: &Arc<Self>,
         mut fetched: MutexGuard<'a, BTreeSet<u64>>,
-        wanted: &BTreeSet<u64>,
+        wanted: &[u64],
     ) -> std::result::Result<Claim, MutexGuard<'a, BTreeSet<u64>>> {
         let blocks: Vec<u64> = wanted.iter().filter(|block| !fetched.contains(block)).copied().collect();
         if blocks.is_empty() {
@@ -229,6 +235,9 @@ impl Twin {
     }
 
     fn arrive(&self, block: u64) {
+        if let Some(bound) = &self.bound {
+            bound.arrived(block);
+        }
         self.there[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Release);
         self.missing.fetch_sub(1, Ordering::Release);
     }

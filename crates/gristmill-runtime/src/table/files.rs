@@ -111,6 +111,10 @@ impl FileTable {
 
     /// Fetches these records, and the records that share a checksum with them. They stay in the cache while the returned holds live.
     fn have(&self, rows: &[u64]) -> Result<Vec<Hold>> {
+        // Readers have fetched nearly all of them: to see that costs a small part of naming the ranges of bytes.
+        if rows.iter().all(|row| self.keeps(*row)) {
+            return Ok(Vec::new());
+        }
         let wanted = self.wanted(rows.iter().map(|row| *row..row + 1))?;
         let mut held = Vec::new();
         self.each(&wanted, &mut |file, ranges| match file.is_bounded() {
@@ -121,6 +125,16 @@ impl FileTable {
             false => file.have_all(ranges),
         })?;
         Ok(held)
+    }
+
+    /// Whether a record, the records that share a checksum with it, and the checksum are there and stay there.
+    fn keeps(&self, row: u64) -> bool {
+        let Ok(part) = self.checked(row) else { return false };
+        let (Held { file, guard, .. }, row, size) = (&self.parts[part], row - self.first[part], self.layout.size());
+        let Range { start, end } = guard.as_deref().map_or(row..row + 1, |guard| guard.block(row));
+        let sums = guard.as_deref().and_then(|guard| Some((guard.far_sums()?, guard.sums_of(row..row + 1))));
+        file.keeps(start as usize * size, (end as usize).saturating_mul(size))
+            && sums.is_none_or(|(file, (start, end))| file.keeps(start, end))
     }
 
     /// Fetches these records again, and those that are checked with them.
@@ -182,15 +196,15 @@ impl FileTable {
 
     fn gather_sized<const N: usize>(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
         let mut within: (u64, u64, &[[u8; N]]) = (0, 0, &[]);
-        let mut guard = None;
+        let mut guarded = None;
         for (&row, out) in rows.iter().zip(out.as_chunks_mut::<N>().0) {
             if row < within.0 || row >= within.1 {
                 let part = self.checked(row)?;
                 within = (self.first[part], self.first[part + 1], self.parts[part].file.bytes().as_chunks().0);
-                guard = self.parts[part].guard.as_deref();
+                guarded = self.parts[part].guard.as_deref().map(|guard| (guard, &self.parts[part].file));
             }
-            if let Some(guard) = guard {
-                guard.touch(row - within.0, within.2.as_flattened())?;
+            if let Some((guard, file)) = guarded {
+                guard.touch(row - within.0, file)?;
             }
             *out = within.2[(row - within.0) as usize];
         }
@@ -208,7 +222,7 @@ impl FileTable {
         }
         let Held { file, guard, .. } = &self.parts[part];
         if let Some(guard) = guard {
-            guard.touch_all(first, rows, file.bytes())?;
+            guard.touch_all(first, rows, file)?;
         }
         let records: &[[u8; N]] = file.bytes().as_chunks().0;
         let mut found = Vec::with_capacity(rows.len());
@@ -220,11 +234,12 @@ impl FileTable {
         let size = self.layout.size();
         for (&row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
             let part = self.checked(row)?;
-            let (bytes, at) = (self.parts[part].file.bytes(), (row - self.first[part]) as usize * size);
-            if let Some(guard) = &self.parts[part].guard {
-                guard.touch(row - self.first[part], bytes)?;
+            let (Held { file, guard, .. }, row) = (&self.parts[part], row - self.first[part]);
+            if let Some(guard) = guard {
+                guard.touch(row, file)?;
             }
-            out.copy_from_slice(&bytes[at..at + size]);
+            let at = row as usize * size;
+            out.copy_from_slice(&file.bytes()[at..at + size]);
         }
         Ok(())
     }

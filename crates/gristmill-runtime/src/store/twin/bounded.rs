@@ -26,6 +26,8 @@ pub(in crate::store) struct Bound {
     pool: Weak<Pool>,
     /// For each block, how many readers have pinned it.
     pins: Vec<AtomicU32>,
+    /// For each block, how often it came.
+    arrivals: Vec<AtomicU32>,
     /// A bit for each block that takes room on the disk, whether it was checked or not.
     taken: Vec<AtomicU64>,
     /// Blocks that are never freed: a reader did not say how long it reads them.
@@ -37,9 +39,8 @@ impl Bound {
     /// holds: they stay while it holds them.
     pub(super) fn stay(&self, twin: &Twin, ranges: &[(u64, u64)]) -> Result<()> {
         let mut stays = self.stays.lock().unwrap_or_else(PoisonError::into_inner);
-        let more: Vec<u64> = missing(ranges, twin.len, |block| stays.contains(&block)).into_iter().collect();
         let is_held = |block: u64| HOLDS.with_borrow(|holds| holds.contains_key(&(twin.address(), block)));
-        let more: Vec<u64> = more.into_iter().filter(|block| !is_held(*block)).collect();
+        let more = missing(ranges, twin.len, |block| stays.contains(&block) || is_held(block));
         if let Some(pool) = self.pool.upgrade() {
             pool.stay(more.iter().map(|block| bytes(*block, block + 1, twin.len)).sum(), &twin.path)?;
         }
@@ -58,6 +59,11 @@ impl Bound {
         };
         let more = blocks.iter().filter(take).map(|block| bytes(*block, block + 1, twin.len)).sum();
         self.pool.upgrade().map_or(Ok(()), |pool| pool.make_room(more))
+    }
+
+    /// Notes that a block is about to be there.
+    pub(super) fn arrived(&self, block: u64) {
+        self.arrivals[block as usize].fetch_add(1, Ordering::Release);
     }
 
     fn is_taken(&self, block: u64) -> bool {
@@ -101,10 +107,18 @@ impl Twin {
         twin.bound = Some(Bound {
             pool,
             pins: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            arrivals: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
             taken: kept.into_iter().map(AtomicU64::new).collect(),
             stays: Mutex::default(),
         });
         Ok((twin, there))
+    }
+
+    /// How often the blocks of a range of bytes came, all together. 0 if nothing frees blocks of this twin.
+    pub(in crate::store) fn arrivals(&self, (start, end): (u64, u64)) -> u64 {
+        let Some(bound) = &self.bound else { return 0 };
+        let blocks = start / BLOCK..end.min(self.len).div_ceil(BLOCK);
+        blocks.map(|block| u64::from(bound.arrivals[block as usize].load(Ordering::Acquire))).sum()
     }
 
     /// The pool that frees blocks of this twin. `None` if nothing frees them.
@@ -126,7 +140,7 @@ impl Twin {
     /// twin.
     pub(super) fn pinned(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Pins> {
         let bound = self.bound.as_ref()?;
-        let blocks: Vec<u64> = missing(ranges, self.len, |_| false).into_iter().collect();
+        let blocks = missing(ranges, self.len, |_| false);
         for block in &blocks {
             bound.pins[*block as usize].fetch_add(1, Ordering::SeqCst);
         }
@@ -244,5 +258,54 @@ impl Drop for Pins {
         for block in &self.blocks {
             bound.pins[*block as usize].fetch_sub(1, Ordering::SeqCst);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Claims;
+
+    /// A file whose bytes have a version.
+    struct Far(Vec<u8>);
+
+    impl ReadAt for Far {
+        fn len(&self) -> Result<u64> {
+            Ok(self.0.len() as u64)
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+            self.0.read_at(offset, buf)
+        }
+
+        fn version(&self) -> Option<u64> {
+            Some(7)
+        }
+    }
+
+    #[test]
+    fn blocks_count_how_often_they_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let far: Arc<dyn ReadAt> = Arc::new(Far((0..3 * BLOCK).map(|at| (at >> 10) as u8).collect()));
+        let opened = || Twin::of_pool(folder.path(), Path::new("memory://x/rows"), Arc::clone(&far), Weak::new());
+        let twin = Arc::new(opened().unwrap().0);
+        let brought = |from: u64, to: u64| Claims::bring(twin.claim(&[(from, to)]).into_iter().collect()).unwrap();
+        let all = (0, 3 * BLOCK);
+        assert_eq!(twin.arrivals(all), 0);
+        drop(brought(0, 2 * BLOCK));
+        let pins = brought(BLOCK - 1, BLOCK);
+        assert_eq!([twin.arrivals((0, 1)), twin.arrivals(all)], [1, 2], "what is there does not come again");
+        assert_eq!(twin.free(0).unwrap(), 0, "a pinned block stays");
+        drop(pins);
+        assert_eq!([twin.free(0).unwrap(), twin.arrivals((0, 1))], [BLOCK, 1]);
+        drop(brought(0, 1));
+        twin.again(&[(BLOCK, BLOCK + 1)]).unwrap();
+        assert_eq!([twin.arrivals((0, 1)), twin.arrivals((BLOCK, 2 * BLOCK)), twin.arrivals(all)], [2, 2, 4]);
+        let later = Arc::new(opened().unwrap().0);
+        drop(Claims::bring(later.claim(&[all]).into_iter().collect()).unwrap());
+        assert_eq!(later.arrivals(all), 3, "each process counts for itself");
+        assert!(later.has(&[all, (3 * BLOCK, 4 * BLOCK)]), "nothing is beyond the end");
+        later.free(1).unwrap();
+        assert!(!later.has(&[all]) && later.has(&[(0, BLOCK), (2 * BLOCK, 3 * BLOCK)]));
     }
 }

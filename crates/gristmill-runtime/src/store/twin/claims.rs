@@ -1,7 +1,6 @@
 //! Blocks of a twin that are wanted -> which thread brings which. A thread brings what it claimed, and waits for others only if it is
 //! asked to. No block is claimed twice at once.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gristmill_format::Result;
@@ -27,7 +26,7 @@ impl Claim {
 pub struct Claims {
     pub(super) twin: Arc<Twin>,
     pub(super) ours: Option<Claim>,
-    pub(super) wanted: BTreeSet<u64>,
+    pub(super) wanted: Vec<u64>,
     pub(super) pins: Option<Pins>,
 }
 
@@ -47,8 +46,8 @@ impl Claims {
     /// Whether all blocks are there.
     pub fn are_there(all: &mut [Self]) -> bool {
         all.iter_mut().all(|Claims { twin, wanted, .. }| {
-            while wanted.first().is_some_and(|block| twin.is_there(*block)) {
-                wanted.pop_first();
+            while wanted.last().is_some_and(|block| twin.is_there(*block)) {
+                wanted.pop();
             }
             wanted.is_empty()
         })
