@@ -134,11 +134,11 @@ impl Feed {
         let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
-        let fetched = (!assembly.table().is_near()).then(|| match keeping {
-            Some(_) => Fetched::from(first),
-            None => {
-                let most = at_once(assembly.table(), plan.batch_rows() * assembly.steps());
-                Fetched::from(first).by(most).past_groups(plan.group_batches().unwrap_or(0))
+        let fetched = (!assembly.table().is_near()).then(|| {
+            let fetched = Fetched::from(first).past_groups(plan.group_batches().unwrap_or(0));
+            match keeping {
+                Some(_) => fetched,
+                None => fetched.by(at_once(assembly.table(), plan.batch_rows() * assembly.steps())),
             }
         });
         let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };

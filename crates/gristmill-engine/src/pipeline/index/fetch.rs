@@ -63,7 +63,7 @@ impl Fetched {
 
     /// Lets a reader fetch up to `most` batches at once.
     pub(super) fn by(self, most: u64) -> Self {
-        Fetched { most, ahead: AHEAD * most, ..self }
+        Fetched { most, ahead: self.ahead.max(AHEAD * most), ..self }
     }
 
     /// Fetches [`GROUPS_AHEAD`] groups ahead if they have more batches. `group` is the number of batches of a group.
