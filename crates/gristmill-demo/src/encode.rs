@@ -138,13 +138,12 @@ impl Encoder for FieldEncoder {
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
         for (place, out) in self.places.iter().zip(out) {
-            for (i, row) in rows.iter().enumerate() {
-                match place {
-                    Some((offset, bytes)) => {
-                        out[i * bytes..][..*bytes].copy_from_slice(&row.record[*offset..][..*bytes]);
-                    }
-                    None => out[i * 8..][..8].copy_from_slice(&row.bits.bits.to_le_bytes()),
-                }
+            let rows = rows.iter().enumerate();
+            match *place {
+                Some((offset, bytes)) => rows.for_each(|(i, row)| {
+                    out[i * bytes..][..bytes].copy_from_slice(&row.record[offset..][..bytes]);
+                }),
+                None => rows.for_each(|(i, row)| out[i * 8..][..8].copy_from_slice(&row.bits.bits.to_le_bytes())),
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::starts::Starts;
 use crate::error::{Error, Kind, Result};
 use crate::source::{ReadAt, Span, read_span};
 
@@ -28,8 +29,7 @@ pub struct ChunkFile {
     codec: Codec,
     /// Where each chunk starts, and where the index does.
     offsets: Vec<u64>,
-    /// Number of the first frame of each chunk, and of all frames.
-    first: Vec<u64>,
+    first: Starts,
     identity: u64,
     /// Bytes of the file.
     len: u64,
@@ -123,7 +123,7 @@ impl ChunkFile {
         offsets.push(offset);
         let codec = footer[32..40].try_into().unwrap_or_default();
         let rest = OnceLock::from(Rest { checksums, ends, names });
-        Ok(ChunkFile { codec, offsets, first, identity: number(5), len, rest })
+        Ok(ChunkFile { codec, offsets, first: Starts::new(first), identity: number(5), len, rest })
     }
 
     /// An outline of a file of `len` bytes whose index has the checksum `identity`: `chunks` are the bytes and the frames of each
@@ -152,7 +152,7 @@ impl ChunkFile {
             let detail = format!("{} chunks up to byte {offset} in a file of {len}", offsets.len() - 1);
             return Err(Error::new(Kind::Corrupt, detail));
         }
-        Ok(ChunkFile { codec, offsets, first, identity, len, rest: OnceLock::new() })
+        Ok(ChunkFile { codec, offsets, first: Starts::new(first), identity, len, rest: OnceLock::new() })
     }
 
     /// Where the index lies, with the footer.
@@ -204,7 +204,7 @@ impl ChunkFile {
 
     /// Frames of all chunks.
     pub fn total_frames(&self) -> u64 {
-        self.first.last().copied().unwrap_or(0)
+        self.first.total()
     }
 
     /// A hash of the index, and so of the checksums of all chunks.
@@ -220,12 +220,13 @@ impl ChunkFile {
 
     /// Frames of chunk `i`, 0 where there is none.
     pub fn frames(&self, i: usize) -> u32 {
-        self.first.get(i..i + 2).map_or(0, |pair| (pair[1] - pair[0]) as u32)
+        let ends = [i, i + 1].map(|i| self.first.get(i));
+        if let [Some(first), Some(behind)] = ends { (behind - first) as u32 } else { 0 }
     }
 
     /// Number of the first frame of chunk `i`, counted over the file.
     pub fn first_frame(&self, i: usize) -> u64 {
-        self.first.get(i).copied().unwrap_or_else(|| self.total_frames())
+        self.first.get(i).unwrap_or_else(|| self.total_frames())
     }
 
     /// Name of chunk `i`, empty where there is none, and of an outline.
@@ -237,11 +238,7 @@ impl ChunkFile {
 
     /// The chunk that frame `frame` of the file is in, and its number there.
     pub fn locate(&self, frame: u64) -> Option<(usize, u32)> {
-        if frame >= self.total_frames() {
-            return None;
-        }
-        let chunk = self.first.partition_point(|first| *first <= frame) - 1;
-        Some((chunk, (frame - self.first[chunk]) as u32))
+        self.first.locate(frame)
     }
 
     /// Holds the stored bytes of chunk `i` against their checksum.

@@ -14,6 +14,7 @@ pub mod packed;
 pub mod pickle;
 pub mod salvage;
 pub mod shelf;
+mod starts;
 pub mod sums;
 pub mod tally;
 pub mod tar;

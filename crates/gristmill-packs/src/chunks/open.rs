@@ -57,6 +57,8 @@ pub struct File {
     codec: &'static dyn Codec,
     /// A bit for each game that was held against its checksum.
     checked: Vec<AtomicU64>,
+    /// A bit for each game that was checked and ends with its records, as many as the index says.
+    ending: Vec<AtomicU64>,
     /// Whether the index is read with the first game.
     outlined: bool,
 }
@@ -72,8 +74,8 @@ impl File {
         };
         let index = index.map_err(place)?;
         let codec = codecs(index.codec()).map_err(place)?;
-        let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(File { path, held, index, codec, checked, outlined: false })
+        let [checked, ending] = [(), ()].map(|()| bits(index.len()));
+        Ok(File { path, held, index, codec, checked, ending, outlined: false })
     }
 
     /// Takes an open file of a bucket. It reads the index together with the first game. If there is a pool, the cache keeps a part of the
@@ -90,8 +92,8 @@ impl File {
             Some(pool) => HeldFile::of_pool(&path, from, 0, len, pool)?,
             None => HeldFile::of(&path, from, 0, len, residence)?,
         };
-        let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(File { path, held, index, codec, checked, outlined: true })
+        let [checked, ending] = [(), ()].map(|()| bits(index.len()));
+        Ok(File { path, held, index, codec, checked, ending, outlined: true })
     }
 
     /// Reads the index if only its outline is known.
@@ -172,6 +174,21 @@ impl File {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
+    /// Notes that game `i`, which was checked, ends with its records, as many as the index says.
+    pub(super) fn note_ending(&self, i: usize) {
+        self.ending[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
+    }
+
+    /// Record `frame` of game `i`, of `size` bytes, without a look at what comes before the records. `None` of a game that was not
+    /// [noted](File::note_ending), and of one that may be freed.
+    pub(super) fn ending(&self, i: usize, frame: u32, size: usize) -> Option<&[u8]> {
+        let is_noted = self.ending[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1;
+        let behind = self.index.frames(i).checked_sub(frame).filter(|_| is_noted && !self.held.is_bounded())?;
+        let span = self.index.span(i)?;
+        let start = (span.offset + span.len) as usize - behind as usize * size;
+        self.held.bytes().get(start..start + size)
+    }
+
     /// Fetches game `i`. It stays in the cache while this thread has the returned value. `None` if nothing frees bytes of the file.
     fn hold(&self, i: usize) -> FormatResult<Option<Hold>> {
         let span = self.index().span(i).unwrap_or_default();
@@ -192,6 +209,11 @@ impl File {
         });
         read.map_err(|e| self.named(i, e))
     }
+}
+
+/// A bit for each of `games` games, none of them set.
+fn bits(games: usize) -> Vec<AtomicU64> {
+    (0..games.div_ceil(64)).map(|_| AtomicU64::new(0)).collect()
 }
 
 impl ChunkPack {

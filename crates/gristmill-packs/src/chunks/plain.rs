@@ -17,10 +17,14 @@ use crate::pack_table::Content;
 fn stored<'a>(pack: &ChunkPack, file: &'a File, chunk: usize) -> Result<(&'a [u8], &'a [u8])> {
     let read = || {
         let (bytes, known) = file.stored(chunk)?;
-        let frames = (!known).then(|| file.index().frames(chunk) as usize);
-        let records = pack.codec().records(pack, bytes, frames)?;
+        let frames = file.index().frames(chunk) as usize;
+        let records = pack.codec().records(pack, bytes, (!known).then_some(frames))?;
         if !known {
             file.pass(chunk);
+        }
+        let end = bytes.len().checked_sub(frames * pack.layout().size()).map(|start| &bytes[start..]);
+        if end.is_some_and(|end| std::ptr::eq(end, records)) {
+            file.note_ending(chunk);
         }
         Ok((bytes, records))
     };
@@ -33,9 +37,14 @@ fn stored<'a>(pack: &ChunkPack, file: &'a File, chunk: usize) -> Result<(&'a [u8
 fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
     let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", pack.len()));
     let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
-    let (_, records) = stored(pack, &pack.files[number], chunk)?;
-    let record = records.chunks_exact(pack.layout().size()).nth(frame as usize).ok_or_else(missing)?;
-    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+    let (file, size) = (&pack.files[number], pack.layout().size());
+    let provenance = Provenance { source: number as u64, chunk: chunk as u32, frame };
+    if let Some(record) = file.ending(chunk, frame, size) {
+        return Ok((record, provenance));
+    }
+    let (_, records) = stored(pack, file, chunk)?;
+    let record = records.chunks_exact(size).nth(frame as usize).ok_or_else(missing)?;
+    Ok((record, provenance))
 }
 
 /// Copies records into `out`, back to back.
