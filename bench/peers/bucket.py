@@ -4,8 +4,9 @@
 
 SERVER is the program `gristmill-faultserver`. Each loader reads steps of 12 kB from its own form, with an empty cache.
 It runs once as fast as it can, and once for a consumer whose step takes twice the time in which an answer brings a
-batch. Gristmill also reads rows of 48 bytes, in both orders, from the bucket and from the same pack on a disk. The
-bench measures rows a second and waiting from one second after the first batch on.
+batch. Gristmill also reads rows of 48 bytes, in both orders, from the bucket and from the same pack on a disk: as fast
+as it can, for a consumer at half of that rate, and for one that takes a million rows a second. The bench measures rows
+a second and waiting from one second after the first batch on.
 """
 
 import argparse
@@ -36,6 +37,9 @@ NETWORK = ("--latency-ms", "50", "--megabytes-per-second", "200")
 STEP, BATCH = 3 * 64 * 64 + 8, 64
 #: Seconds that the consumer's step takes for a batch.
 PACE = 2 * BATCH * STEP / 200e6
+#: Consumers of rows of 48 bytes: what the tables call each of them, rows in a batch, and seconds of its step. None is
+#: twice the seconds of a batch from the disk.
+CONSUMERS = (("", 1024, 0.0), ("at half the rate of the disk", 1024, None), ("with a step of 8 ms", 8192, 0.008))
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testtest", "AWS_REGION": "us-east-1"}
 #: Seconds beyond its limit after which the bench kills a loader that prints nothing.
 PATIENCE = 60
@@ -150,7 +154,7 @@ def beside_peers(
 
 
 def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list[dict[str, Any]]:
-    """Reads rows of 48 bytes from each place: as fast as it can, and for a consumer at half the rate of the disk."""
+    """Reads rows of 48 bytes from each place, for each of the `CONSUMERS`. Returns a dict for each run."""
     count, folder, found = size // 96 * 2, bucket / "rows", []
     if not folder.exists():
         # The bench merges two halves, since a merge adds what a loader needs to open the pack in a bucket.
@@ -162,19 +166,20 @@ def beside_disk(out: Path, server: FaultServer, bucket: Path, size: int) -> list
         for half in halves:
             shutil.rmtree(half)
     for shuffle in ("blocks", "whole"):
-        step = 0.0
-        for place, paced in (("disk", False), ("bucket", False), ("disk", True), ("bucket", True)):
-            cache = out / "buckets" / "cache"
-            options = {"place": str(folder) if place == "disk" else "s3://bucket/rows", "form": "place", "threads": 2}
-            options |= {"shuffle": shuffle, "cache": str(cache)}
-            job = {"batch": 1024, "rows": count - 1024, "seconds": 600, "check": True, "folder": str(cache)}
-            job["step"] = step if paced else 0.0
-            figures = fed(Line("rows", "gristmill", "", "ours", "", options), out, server, job)
-            of = {"order": shuffle, "place": place, "paced": paced, "pack": size, "rows_of_pack": count}
-            found.append({**of, **figures})
-            sys.stderr.write(f"{found[-1]}\n")
-            if not step and figures.get("rows_per_second"):
-                step = 2 * 1024 / figures["rows_per_second"]
+        half = 0.0
+        for consumer, batch, step in CONSUMERS:
+            for place in ("disk", "bucket"):
+                cache = out / "buckets" / "cache"
+                options = {"place": str(folder) if place == "disk" else "s3://bucket/rows", "form": "place"}
+                options |= {"threads": 2, "shuffle": shuffle, "cache": str(cache)}
+                job = {"batch": batch, "rows": count - batch, "seconds": 600, "check": True, "folder": str(cache)}
+                job["step"] = half if step is None else step
+                figures = fed(Line("rows", "gristmill", "", "ours", "", options), out, server, job)
+                of = {"order": shuffle, "place": place, "consumer": consumer, "pack": size, "rows_of_pack": count}
+                found.append({**of, **figures})
+                sys.stderr.write(f"{found[-1]}\n")
+                if not half and figures.get("rows_per_second"):
+                    half = 2 * batch / figures["rows_per_second"]
     return found
 
 
@@ -191,7 +196,7 @@ def text(result: dict[str, Any]) -> str:
     disk: dict[str, Any] = {}
     for line in result["rows"]:
         disk = line if line["place"] == "disk" else disk
-        consumer = ", a consumer at half the rate of the disk" if line["paced"] else ""
+        consumer = f", a consumer {line['consumer']}" if line["consumer"] else ""
         first = [f"{line['order']}, {line['place']}{consumer}"]
         if "error" not in line:
             share = line["rows_per_second"] / (disk.get("rows_per_second") or 1)
