@@ -1,12 +1,16 @@
-//! An allocator for programs: large blocks are mappings of their own, which the system has back when they are freed; all else
-//! is the system allocator's, which would keep what a thread freed for that thread. With `arena.rs` and `sheet.rs`, the
-//! only file of the machinery that may use `unsafe`: there is no safe way to be an allocator.
+//! An allocator for programs: large blocks are mappings of their own, the largest on huge pages, and the system has them back when
+//! they are freed; all else is the system allocator's, which would keep what a thread freed for that thread. With `arena.rs` and
+//! `sheet.rs`, the only file of the machinery that may use `unsafe`: there is no safe way to be an allocator.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// A block of at least this many bytes is a mapping.
 pub const LARGE: usize = 256 << 10;
+
+/// A block of at least this many bytes is on huge pages where the system has them: touching it for the first time costs a small part of
+/// what it costs elsewhere.
+pub const HUGE: usize = 4 << 20;
 
 /// What `#[global_allocator]` of the command and of the Python module is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +80,18 @@ fn map(len: usize) -> *mut u8 {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping touches no other memory.
     let block = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
-    if block == libc::MAP_FAILED { std::ptr::null_mut() } else { block.cast() }
+    if block == libc::MAP_FAILED { std::ptr::null_mut() } else { advised(block, len) }
+}
+
+/// The mapping `block` of `len` bytes, with the wish for huge pages where it is large. A system without them refuses it, and ordinary
+/// ones serve.
+fn advised(block: *mut libc::c_void, len: usize) -> *mut u8 {
+    #[cfg(target_os = "linux")]
+    if len >= HUGE {
+        // SAFETY: advice about pages changes none of their bytes.
+        let _ = unsafe { libc::madvise(block, len, libc::MADV_HUGEPAGE) };
+    }
+    block.cast()
 }
 
 /// The mapping `block`, made longer or shorter, wherever it then is; null, and all as before, where that cannot be.
@@ -87,7 +102,7 @@ fn map(len: usize) -> *mut u8 {
 unsafe fn remap(block: *mut u8, len: usize, size: usize) -> *mut u8 {
     // SAFETY: the caller's promise; no address is given, so that no other mapping is touched.
     let block = unsafe { libc::mremap(block.cast(), len, size, libc::MREMAP_MAYMOVE) };
-    if block == libc::MAP_FAILED { std::ptr::null_mut() } else { block.cast() }
+    if block == libc::MAP_FAILED { std::ptr::null_mut() } else { advised(block, size) }
 }
 
 /// Never called: elsewhere no block is a mapping.
@@ -105,7 +120,7 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_across_the_limit_and_back() {
-        let sizes = [100, LARGE - 1, LARGE, 3 * LARGE + 5, 40 * LARGE, LARGE + 1, LARGE - 7, 50];
+        let sizes = [100, LARGE - 1, LARGE, 3 * LARGE + 5, HUGE, 40 * LARGE, HUGE + 9, LARGE + 1, LARGE - 7, 50];
         for align in [1, 8, 64, 4096, 8192] {
             let mut layout = Layout::from_size_align(sizes[0], align).unwrap();
             // SAFETY: layouts have bytes, each block is resized and freed with the layout that it has, and only its bytes
