@@ -100,3 +100,23 @@ def test_a_pack_that_is_not_mapped_needs_its_files_no_more(folder: Path) -> None
     with pytest.raises(gm.FormatError) as error:
         gm.open(folder, mmap=False)
     assert any(file.name in str(error.value) for file in files)
+
+
+def test_a_large_result_takes_the_memory_of_one_that_is_gone_and_of_no_other(tmp_path: Path) -> None:
+    obs = np.random.default_rng(1).integers(0, 256, (96, 3, 64, 64), dtype=np.uint8)
+    demos = gm.demos.from_arrays([96], {"obs": obs, "acts": np.arange(96)})
+    gm.pack(demos, tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert isinstance(pack, gm.Games)
+    order = np.random.default_rng(2)
+    held = []
+    for turn in range(12):
+        rows = order.integers(0, 96, 40 + turn % 3)
+        held.append((rows, np.asarray(pack.take(rows))))
+        for earlier, records in held:
+            np.testing.assert_array_equal(records["obs"], obs[earlier])
+            np.testing.assert_array_equal(records["acts"], earlier)
+        if turn % 2:
+            held.pop(turn % len(held))
+    with pytest.raises(IndexError):
+        pack.take(np.full(40, 96))

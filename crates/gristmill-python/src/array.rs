@@ -13,6 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::error::Fault;
+use crate::spare;
 
 /// One cache line; vectors of it are aligned as JAX wants before it takes memory without a copy.
 #[derive(Clone, Copy)]
@@ -25,6 +26,8 @@ enum Owner {
     Lines(Vec<Line>),
     Room(Room),
     Bytes(Vec<u8>),
+    /// Comes back for the next result.
+    Reused(Vec<u8>),
     Column(Column),
 }
 
@@ -40,6 +43,14 @@ struct Block {
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Owner::Reused(bytes) = &mut self.owner {
+            spare::give(std::mem::take(bytes));
+        }
+    }
+}
 
 /// Bytes that the engine owns, as a writable Python buffer; freed or recycled with the last array over them.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -69,6 +80,17 @@ impl Memory {
         bytes.truncate(len);
         let start = bytes.as_mut_ptr();
         Memory(Arc::new(Block { start, len: bytes.len(), owner: Owner::Bytes(bytes) }))
+    }
+
+    /// `len` bytes that `fill` writes, all of them: memory of an earlier result where some of that size waits. The memory comes back for
+    /// the next result when Python lets go of it.
+    ///
+    /// Errors: those of `fill`.
+    pub(crate) fn filled<E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut bytes = spare::take(len).unwrap_or_else(|| vec![0; len]);
+        fill(&mut bytes)?;
+        let start = bytes.as_mut_ptr();
+        Ok(Memory(Arc::new(Block { start, len, owner: Owner::Reused(bytes) })))
     }
 
     /// A column of a delivered batch, which now belongs to Python.

@@ -22,6 +22,7 @@ mod rewriting;
 mod selection;
 mod shards;
 mod source;
+mod spare;
 mod tokenizer;
 mod unpickle;
 mod viewing;

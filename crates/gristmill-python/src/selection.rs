@@ -30,6 +30,7 @@ use crate::encoding::{RowEncoding, numbers};
 use crate::error::Fault;
 use crate::layout::Layout;
 use crate::marking::{self, Finding, Marking};
+use crate::spare;
 
 /// Some frames of a pack.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -324,7 +325,10 @@ impl Selection {
                 Some(whole) => rows.iter_mut().for_each(|row| *row += whole.start),
                 None => rows.iter_mut().for_each(|row| *row = self.0.rows().row(*row)),
             }
-            Ok(memory(self.0.gather(&rows)?))
+            match rows.len().saturating_mul(self.0.layout().size()) {
+                len if len >= spare::FROM => Ok(Memory::filled(len, |out| self.0.gather_into(&rows, out))?),
+                _ => Ok(memory(self.0.gather(&rows)?)),
+            }
         })
     }
 

@@ -197,7 +197,8 @@ pub(crate) const HOUSES: [House; 15] = [
         source: "crates/gristmill-python/src/",
         rooms: &[
             ("error", &[]),
-            ("array", &["error"]),
+            ("spare", &[]),
+            ("array", &["error", "spare"]),
             ("config", &["error"]),
             ("packing", &["error"]),
             ("places", &["error"]),
@@ -217,7 +218,7 @@ pub(crate) const HOUSES: [House; 15] = [
             ("g2048", &["array", "error", "layout"]),
             ("source", &["array", "error", "layout"]),
             ("encoding", &["array", "chess", "error"]),
-            ("selection", &["array", "demos", "encoding", "error", "layout", "marking"]),
+            ("selection", &["array", "demos", "encoding", "error", "layout", "marking", "spare"]),
             ("loader", &["array", "chess", "error", "pairs", "selection"]),
             ("tokenizer", &["error", "selection"]),
         ],

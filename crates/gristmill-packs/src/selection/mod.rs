@@ -248,6 +248,13 @@ impl Selection {
         Ok(self.table.gathered(rows)?)
     }
 
+    /// The same, into `out`, which is as long as the records.
+    ///
+    /// Errors: as [`Selection::gather`].
+    pub fn gather_into(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
+        Ok(self.table.gather(rows, out)?)
+    }
+
     /// The vectors of frames of this selection, by place in it, back to back: little-endian `f4`, as many for each as the
     /// layout of [`PackTable::embeddings`] says.
     ///
