@@ -8,6 +8,7 @@ pub mod encode;
 pub mod error;
 pub mod head;
 pub mod layout;
+pub mod plain;
 pub mod source;
 pub mod weigh;
 

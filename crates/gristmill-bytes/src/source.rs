@@ -60,19 +60,8 @@ pub enum Access {
     Random,
     /// The file is one chunk, and is not read before that is fetched.
     OneChunk,
-    /// All of the file is read before its chunks are known; then each of them can be reached in a [`Whole`].
+    /// All of the file is read before its chunks are known; then each of them can be reached in its plain bytes.
     Solid,
-}
-
-/// A solid file that was read: plain bytes, in which each chunk can be reached by itself.
-#[derive(Debug)]
-pub struct Whole {
-    /// Where the chunks lie in `plain`, and what they are.
-    pub chunks: Arc<dyn ChunkSource>,
-    /// The bytes that stand for those of the file.
-    pub plain: Vec<u8>,
-    /// What was wrong with the file and left its chunks whole.
-    pub faults: Vec<Error>,
 }
 
 /// The stored bytes of one chunk.
@@ -194,6 +183,14 @@ pub trait ChunkSource: Send + Sync + Debug {
     /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
 
+    /// Decodes chunk `i` from the bytes of its span, as [`ChunkSource::decode`]. A source that says how many frames its chunks have may
+    /// take the memory of `bytes` instead of copying; then any bytes are left there.
+    ///
+    /// Errors: as [`ChunkSource::decode`].
+    fn decode_taking(&self, i: usize, bytes: &mut Vec<u8>, limits: &Limits, out: &mut Chunk) -> Result<()> {
+        self.decode(i, bytes, limits, out)
+    }
+
     /// What [`ChunkSource::decode_head`] needs, once chunk `i` was `decoded` from `bytes`; none where its head alone cannot be
     /// had, or is no cheaper.
     fn head(&self, i: usize, bytes: &[u8], decoded: &Chunk) -> Option<Head> {
@@ -278,25 +275,7 @@ pub trait ChunkSource: Send + Sync + Debug {
 ///
 /// Errors: `Truncated` when the file ends inside the span, `TooLarge` beyond `max`.
 pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut Vec<u8>) -> Result<()> {
-    let end = from.len()?;
-    let len = if span.len == Span::REST { end.saturating_sub(span.offset) } else { span.len };
-    let within = span.offset.checked_add(len).is_some_and(|last| last <= end);
-    if !within {
-        return Err(Error::new(
-            Kind::Truncated,
-            format!("expected {len} bytes here but the file ends at {end}; it may still be growing"),
-        )
-        .at_byte(span.offset));
-    }
-    if len > max {
-        return Err(Error::new(
-            Kind::TooLarge,
-            format!("{len} stored bytes for one chunk, the bound is {max}; raise max_chunk_bytes if it is real"),
-        )
-        .at_byte(span.offset));
-    }
-    let len =
-        usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))?;
+    let len = span_len(from.len()?, span, max)?;
     if buf.capacity() < len {
         // Not more than is needed, and nothing of what was there is moved.
         buf.clear();
@@ -313,6 +292,29 @@ pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut 
         done += n;
     }
     Ok(())
+}
+
+/// How many bytes `span` has of `end` bytes, refusing more than `max` of them.
+///
+/// Errors: as [`read_span`].
+pub fn span_len(end: u64, span: Span, max: u64) -> Result<usize> {
+    let len = if span.len == Span::REST { end.saturating_sub(span.offset) } else { span.len };
+    let within = span.offset.checked_add(len).is_some_and(|last| last <= end);
+    if !within {
+        return Err(Error::new(
+            Kind::Truncated,
+            format!("expected {len} bytes here but the file ends at {end}; it may still be growing"),
+        )
+        .at_byte(span.offset));
+    }
+    if len > max {
+        return Err(Error::new(
+            Kind::TooLarge,
+            format!("{len} stored bytes for one chunk, the bound is {max}; raise max_chunk_bytes if it is real"),
+        )
+        .at_byte(span.offset));
+    }
+    usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))
 }
 
 #[cfg(test)]

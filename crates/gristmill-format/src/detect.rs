@@ -6,7 +6,9 @@ use std::sync::Arc;
 use gristmill_bytes::container::chunks::{self, ChunkFile};
 use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, Whole, read_span};
+use gristmill_bytes::plain::{Rooms, Whole};
+use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::binpack::pack::{self as packed_chains, PackedChains};
 use crate::binpack::source::{self as binpacks, Binpack};
@@ -166,22 +168,22 @@ fn row(format: Format) -> Option<&'static Row> {
 }
 
 /// Reads the stored bytes of a solid file to plain ones, of which there may be at most a given number.
-type ReadWhole = fn(&str, Vec<u8>, usize) -> Result<Whole>;
+type ReadWhole = fn(&str, Vec<u8>, usize, &mut Rooms) -> Result<Whole>;
 
 /// How the formats are read whose rows say that they are solid.
 const WHOLE: [(Format, ReadWhole); 3] = [
     (Format::Demonstrations, demonstrations_or_games),
-    (Format::PackedPgn, pgn::whole),
-    (Format::KataGo, shard::whole),
+    (Format::PackedPgn, |key, stored, max, _| pgn::whole(key, stored, max)),
+    (Format::KataGo, |key, stored, max, _| shard::whole(key, stored, max)),
 ];
 
 /// A file of these names is demonstrations, or a tar that was compressed as a whole: then of what its members are.
-fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {
-    match opened(stored, max)? {
+fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize, rooms: &mut Rooms) -> Result<Whole> {
+    match opened(stored, max, rooms)? {
         Opened::Plain { plain, faults, .. } if is_tar(&plain) && !is_shard(plain.as_slice(), is_game)? => {
-            Ok(Whole { chunks: Arc::new(GameTar::open(key, plain.as_slice())?), plain, faults })
+            Ok(Whole { chunks: Arc::new(GameTar::open(key, plain.as_slice())?), plain: Box::new(plain), faults })
         }
-        of => whole(key, of, max),
+        of => whole(key, of, max, rooms),
     }
 }
 
@@ -274,20 +276,20 @@ pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn Chun
     }
 }
 
-/// Reads a solid file, of at most `max` bytes, stored and plain; `key` is its file name without directory.
+/// Reads a solid file, of at most `max` bytes, stored and plain; `key` is its file name without directory. Gives the XXH3-64 of its
+/// stored bytes, too. Takes memory from `rooms`, and leaves there what it needs no more.
 ///
 /// Takes six times `max` of memory at most, and keeps what it gives.
 ///
 /// Errors: `TooLarge` beyond `max`; `Io`; what the format's own reading gives; `Unsupported` for a format that is not solid.
-pub fn read_whole(format: Format, key: &str, from: &dyn ReadAt, max: usize) -> Result<Whole> {
+pub fn read_whole(format: Format, key: &str, from: &dyn ReadAt, max: usize, rooms: &mut Rooms) -> Result<(Whole, u64)> {
     let Some((_, read)) = WHOLE.iter().find(|(solid, _)| *solid == format) else {
         return Err(Error::new(Kind::Unsupported, "its chunks are reached in the file; it is not read whole"));
     };
-    let mut stored = Vec::new();
+    let mut stored = rooms.take(usize::try_from(from.len()?).unwrap_or(usize::MAX));
     read_span(from, Span::WHOLE, max as u64, &mut stored)?;
-    let mut whole = read(key, stored, max)?;
-    whole.plain.shrink_to_fit();
-    Ok(whole)
+    let sum = xxh3_64(&stored);
+    Ok((read(key, stored, max, rooms)?, sum))
 }
 
 /// How the chunks of files of a format can be reached.

@@ -14,5 +14,5 @@ pub mod nnue;
 pub mod positions;
 pub mod records;
 
-pub use gristmill_bytes::{Error, Kind, Place, Result, container, encode, error, head, layout, source, weigh};
+pub use gristmill_bytes::{Error, Kind, Place, Result, container, encode, error, head, layout, plain, source, weigh};
 pub use gristmill_demo as demo;

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::detect::{Format, read_whole};
+use gristmill_format::plain::Rooms;
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 
@@ -33,7 +34,8 @@ impl Reread {
     }
 
     fn read(&self) -> Result<Arc<Vec<u8>>> {
-        let plain = read_whole(self.format, &self.key, &*self.from, self.max)?.plain;
+        let (whole, _) = read_whole(self.format, &self.key, &*self.from, self.max, &mut Rooms::default())?;
+        let plain = whole.plain.into_bytes();
         if plain.len() as u64 != self.len {
             let detail =
                 format!("{} bytes of rows, and {} when it was opened: it was written over", plain.len(), self.len);

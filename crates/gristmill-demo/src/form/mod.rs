@@ -2,6 +2,7 @@
 //! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
 
 mod file;
+mod placed;
 pub mod whole;
 
 use gristmill_bytes::container::npz::{self, Npz};

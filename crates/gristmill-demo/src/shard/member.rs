@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use gristmill_bytes::container::gzip::{Inflater, Stored};
 use gristmill_bytes::container::npy::Header;
 use gristmill_bytes::container::npz::Npz;
-use gristmill_bytes::container::pickle::{Pickle, PickleLimits, parse};
+use gristmill_bytes::container::pickle::{Pattern, Pickle, PickleLimits, parse};
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Order, Scalar, c_order};
 
@@ -24,10 +24,18 @@ pub(super) enum Read<'a> {
     /// One pickled value, over the member's bytes.
     Pickle(Pickle<'a>),
     /// One value under the field's name, or for an `.npz` one for each array.
-    Values(Vec<(String, Value<'static>)>),
+    Values(Vec<(String, Value<'a>)>),
 }
 
 impl Read<'_> {
+    /// What is around the bytes `own` of an array that lies in `bytes`, those of the whole member.
+    pub(super) fn pattern(&self, bytes: &[u8], own: &[u8]) -> Option<Pattern> {
+        match self {
+            Read::Pickle(pickle) => Pattern::of(pickle),
+            Read::Values(_) => Pattern::around(bytes, own),
+        }
+    }
+
     /// Adds the values to those of a frame.
     ///
     /// Errors: `Unsupported` for pickled values that are no field.
@@ -54,7 +62,7 @@ pub(super) fn read<'a>(name: &str, field: &str, suffix: &str, bytes: &'a [u8], m
     plain(name, field, suffix, bytes, max).map(Read::Values)
 }
 
-fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Result<Vec<(String, Value<'static>)>> {
+fn plain<'a>(name: &str, field: &str, suffix: &str, bytes: &'a [u8], max: usize) -> Result<Vec<(String, Value<'a>)>> {
     let kind = suffix.rsplit('.').next().unwrap_or_default();
     if kind == "gz" {
         let mut inflated = Vec::new();
@@ -64,14 +72,9 @@ fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Res
         }
         let inner = suffix.strip_suffix(".gz").unwrap_or(field);
         // What is packed several times is held several times.
-        return match read(name, field, inner, &inflated, max - inflated.len())? {
-            Read::Values(values) => Ok(values),
-            pickled @ Read::Pickle(_) => {
-                let mut values = Vec::new();
-                pickled.values(field, &mut values)?;
-                Ok(values.into_iter().map(|(name, value)| (name, owned(value))).collect())
-            }
-        };
+        let (inner, mut values) = (read(name, field, inner, &inflated, max - inflated.len())?, Vec::new());
+        inner.values(field, &mut values)?;
+        return Ok(values.into_iter().map(|(name, value)| (name, owned(value))).collect());
     }
     let one = |value| Ok(vec![(field.to_owned(), value)]);
     match kind {
@@ -84,7 +87,7 @@ fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Res
                     |e: Error| Error::new(e.kind(), e.detail()).in_member(shown(&format!("{name}/{array}.npy")));
                 npz.read(array, budget.left(), &mut inflated).map_err(place)?;
                 budget.take(inflated.len()).map_err(place)?;
-                all.push((format!("{field}.{array}"), npy(&inflated).map_err(place)?));
+                all.push((format!("{field}.{array}"), owned(npy(&inflated).map_err(place)?)));
             }
             Ok(all)
         }
@@ -169,8 +172,8 @@ fn document(as_json: serde_json::Result<String>, bytes: &[u8]) -> Result<Value<'
     as_json.map_or_else(|_| Ok(Value::Extra(Extra::Bytes(bytes.to_vec()))), |text| json(&text))
 }
 
-/// An array of a `.npy` file, little-endian and in C order.
-pub(crate) fn npy(file: &[u8]) -> Result<Value<'static>> {
+/// An array of a `.npy` file, little-endian and in C order; where it is so in the file, over the file's bytes.
+pub(crate) fn npy(file: &[u8]) -> Result<Value<'_>> {
     let header = Header::read(file)?;
     let DType::Scalar(scalar, order) = *header.dtype() else {
         return Err(Error::new(Kind::Unsupported, "an array of records; expected numbers"));
@@ -181,10 +184,10 @@ pub(crate) fn npy(file: &[u8]) -> Result<Value<'static>> {
     let data = file.get(start..start.saturating_add(len));
     let data = data.ok_or_else(|| Error::new(Kind::Truncated, "the array's data is cut").at_byte(file.len() as u64))?;
     let turned = header.fortran_order() && shape.len() > 1;
-    let mut bytes = if turned { c_order(data, scalar.size(), &shape) } else { data.to_vec() };
+    let mut bytes = if turned { Cow::Owned(c_order(data, scalar.size(), &shape)) } else { Cow::Borrowed(data) };
     let unit = scalar.swap_unit();
     if order == Order::Big && unit > 1 {
-        bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        bytes.to_mut().chunks_exact_mut(unit).for_each(<[u8]>::reverse);
     }
-    Ok(Value::Array { scalar, shape, bytes: Cow::Owned(bytes) })
+    Ok(Value::Array { scalar, shape, bytes })
 }

@@ -1,5 +1,5 @@
 //! The members of a shard, one after another -> its frames. Each member is read once, and an array copied once: to its
-//! record. What a frame pickles like the one before is compared instead of parsed.
+//! record. What a frame stores like the one before is compared instead of parsed.
 
 use gristmill_bytes::container::pickle::Pattern;
 use gristmill_bytes::container::tar::Member;
@@ -7,7 +7,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::Scalar;
 
 use super::group::{Grouper, Part, Role};
-use super::member::{self, Read};
+use super::member;
 use super::meta::ShardMeta;
 use crate::names::shown;
 use crate::trajectory::{End, Trajectories};
@@ -32,7 +32,7 @@ pub(super) struct Reader {
     open: bool,
     place: usize,
     last: (String, u64),
-    /// How the members of the frames before were pickled, by their place in the frame.
+    /// How the members of the frames before were written, by their place in the frame.
     known: Vec<Option<Known>>,
     /// The number that each frame gives itself; `None` once one gives none.
     pub(super) numbers: Option<Vec<Number>>,
@@ -171,9 +171,8 @@ impl Reader {
         let read = member::read(&member.name, &part.field, &part.suffix, bytes, self.max)?;
         let mut values = Vec::new();
         read.values(&part.field, &mut values)?;
-        if let Read::Pickle(pickle) = &read
-            && let [(field, Value::Array { scalar, shape, bytes: std::borrow::Cow::Borrowed(own) })] = values.as_slice()
-            && let Some(pattern) = Pattern::of(pickle)
+        if let [(field, Value::Array { scalar, shape, bytes: std::borrow::Cow::Borrowed(own) })] = values.as_slice()
+            && let Some(pattern) = read.pattern(bytes, own)
             && pattern.fits(bytes) == Some(own)
         {
             if self.known.len() <= self.place {

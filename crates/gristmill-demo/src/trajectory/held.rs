@@ -45,6 +45,12 @@ impl Trajectories {
         Trajectories { bound, ..Trajectories::default() }
     }
 
+    /// The same, with room for `bytes` of records.
+    pub(crate) fn with_room(mut self, bytes: usize) -> Self {
+        self.store.records.reserve_exact(bytes.min(self.bound));
+        self
+    }
+
     /// None yet, of at most `bound` bytes beside those of `tape`: what lies in it stays there.
     pub fn over(tape: Tape, bound: usize) -> Self {
         let store = Store { parts: vec![Part::new(0, tape)], ..Store::default() };
@@ -106,7 +112,11 @@ impl Trajectories {
             return Err(Error::new(Kind::Unsupported, "frames that were copied after frames that were not"));
         }
         self.layout.get_or_insert_with(|| layout.clone());
-        self.store.records.extend_from_slice(&next.store.records);
+        if self.store.records.is_empty() {
+            self.store.records = next.store.records;
+        } else {
+            self.store.records.extend_from_slice(&next.store.records);
+        }
         let parts = next.store.parts.into_iter();
         self.store.parts.extend(parts.map(|part| part.after(self.frames)));
         for (name, extras) in next.extras {
@@ -137,6 +147,21 @@ impl Trajectories {
     /// All records, as [`Trajectories::records`].
     pub(crate) fn into_records(self) -> Vec<u8> {
         self.store.records
+    }
+
+    /// Lets go of what travels beside the records.
+    pub(crate) fn forget_extras(&mut self) {
+        self.extras = BTreeMap::new();
+    }
+
+    /// Bytes of memory that places take where frames were left where they lie, with what lies nowhere there.
+    pub(crate) fn beside(&self) -> usize {
+        self.store.parts.iter().map(Part::beside).sum()
+    }
+
+    /// The bytes of field number `slot` in one frame.
+    pub(crate) fn nth_field(&self, frame: usize, slot: usize) -> Option<&[u8]> {
+        self.store.field(self.layout.as_ref()?, frame, slot)
     }
 
     /// Writes the records of some frames to the start of `out`, whose padding is left as it is.

@@ -73,6 +73,11 @@ impl Part {
         copied + 8
     }
 
+    /// Bytes of memory beside the tape.
+    pub(super) fn beside(&self) -> usize {
+        self.places.capacity() * size_of::<u64>() + self.beside.capacity()
+    }
+
     /// The frame that was being added stays (`rows` are there now), or goes.
     pub(super) fn settle(&mut self, rows: usize, fields: usize, stays: bool) {
         if stays {

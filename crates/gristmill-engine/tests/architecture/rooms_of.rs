@@ -11,6 +11,7 @@ pub(crate) const HOUSES: [House; 15] = [
             ("head", &[]),
             ("layout", &["error"]),
             ("source", &["error", "head", "layout"]),
+            ("plain", &["error", "source"]),
             ("container", &["error", "layout", "source"]),
             ("encode", &["error", "layout", "source"]),
             ("weigh", &["error", "source"]),

@@ -8,7 +8,8 @@ use gristmill_bytes::container::npz::Npz;
 use gristmill_bytes::container::packed::check_room;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Order};
-use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, Whole, read_span};
+use gristmill_bytes::plain::Whole;
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
 use super::KIND;
 use super::form::{Form, MOST_MEMBERS, PLANES};
@@ -215,8 +216,9 @@ fn in_row(e: Error, row: usize) -> Error {
 ///
 /// Errors: as [`Shard::read`].
 pub fn whole(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {
-    let (shard, plain) = Shard::read(key, &stored, max)?;
-    Ok(Whole { chunks: Arc::new(shard), plain, faults: Vec::new() })
+    let (shard, mut plain) = Shard::read(key, &stored, max)?;
+    plain.shrink_to_fit();
+    Ok(Whole { chunks: Arc::new(shard), plain: Box::new(plain), faults: Vec::new() })
 }
 
 impl ChunkSource for Shard {

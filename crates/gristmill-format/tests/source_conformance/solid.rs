@@ -10,7 +10,9 @@ use gristmill_format::container::tar::TarWriter;
 use gristmill_format::container::zstd;
 use gristmill_format::detect::{Format, access, detect_alone, read_whole};
 use gristmill_format::layout::{DType, Order, Scalar};
-use gristmill_format::source::{Access, Chunk, ChunkSource, Limits, Whole, read_span};
+use gristmill_format::plain::{Rooms, Whole};
+use gristmill_format::source::{Access, Chunk, ChunkSource, Limits};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Bytes, game};
 
@@ -19,7 +21,7 @@ const MAX: usize = 1 << 20;
 fn read(name: &str, stored: &[u8], max: usize) -> gristmill_format::Result<Whole> {
     let format = detect_alone(name, &Bytes(stored)).unwrap().unwrap();
     assert_eq!(access(format), Access::Solid);
-    read_whole(format, name, &Bytes(stored), max)
+    read_whole(format, name, &Bytes(stored), max, &mut Rooms::default()).map(|(whole, _)| whole)
 }
 
 /// The records of each chunk.
@@ -27,7 +29,7 @@ fn chunks(whole: &Whole) -> gristmill_format::Result<Vec<Vec<u8>>> {
     let (mut bytes, mut out) = (Vec::new(), Chunk::default());
     let chunk = |i: usize| {
         let (span, _) = whole.chunks.locate(i).unwrap();
-        read_span(whole.plain.as_slice(), span, u64::MAX, &mut bytes)?;
+        whole.plain.read(span, u64::MAX, &mut bytes)?;
         whole.chunks.decode(i, &bytes, &Limits::default(), &mut out)?;
         Ok(out.records().to_vec())
     };
@@ -44,6 +46,18 @@ fn shard() -> Vec<u8> {
     for (step, done) in [0, 1, 1].into_iter().enumerate() {
         tar.append(&format!("{step}.acts.npy"), &npy(Scalar::I64, &[], &(step as u64).to_le_bytes())).unwrap();
         tar.append(&format!("{step}.dones.npy"), &npy(Scalar::Bool, &[], &[done])).unwrap();
+    }
+    tar.finish().unwrap()
+}
+
+/// A shard of two trajectories, of three steps and one, whose pictures are most of its tar: its records stay there.
+fn pictures() -> Vec<u8> {
+    let mut tar = TarWriter::new(Vec::new());
+    for (step, done) in [0, 0, 1, 1].into_iter().enumerate() {
+        let obs: Vec<u8> = (0..64 * 64).map(|i| (i / 64 * step) as u8).collect();
+        tar.append(&format!("{step}.acts.npy"), &npy(Scalar::U8, &[], &[step as u8])).unwrap();
+        tar.append(&format!("{step}.dones.npy"), &npy(Scalar::Bool, &[], &[done])).unwrap();
+        tar.append(&format!("{step}.obs.npy"), &npy(Scalar::U16, &[2, 32, 32], &obs)).unwrap();
     }
     tar.finish().unwrap()
 }
@@ -75,6 +89,7 @@ fn forms() -> Vec<(&'static str, Vec<u8>, Vec<usize>)> {
     vec![
         ("demos.tar.zst", zstd::compress(1, &shard()).unwrap(), vec![2, 1]),
         ("demos.tgz", compress(6, &shard()).unwrap(), vec![2, 1]),
+        ("pictures.tar.zst", zstd::compress(1, &pictures()).unwrap(), vec![3, 1]),
         ("demos.npz", arrays(), vec![2, 1]),
         ("rows.npz", crate::katago::shard(5, 3), vec![3]),
         ("games.tar.gz", compress(6, &games()).unwrap(), vec![1, 2, 3]),
@@ -88,14 +103,18 @@ fn chunks_are_those_of_the_file_and_frames_are_read_alone() {
         let whole = read(name, &stored, MAX).unwrap();
         let (source, again): (&Arc<dyn ChunkSource>, _) = (&whole.chunks, read(name, &stored, MAX).unwrap());
         assert_eq!((source.len(), source.describe().key.as_str(), whole.faults.len()), (frames.len(), name, 0));
-        assert!(whole.plain == again.plain, "{name}: read twice");
+        assert!(whole.plain.digest() == again.plain.digest(), "{name}: read twice");
+        assert!(xxh3_64(&again.plain.into_bytes()) == whole.plain.digest(), "{name}: all bytes");
         let all = chunks(&whole).unwrap();
         let (mut bytes, mut out) = (Vec::new(), Chunk::default());
         for (i, frames) in frames.iter().enumerate() {
             let (span, _) = source.locate(i).unwrap();
-            read_span(whole.plain.as_slice(), span, u64::MAX, &mut bytes).unwrap();
+            whole.plain.read(span, u64::MAX, &mut bytes).unwrap();
             source.decode(i, &bytes, &Limits::default(), &mut out).unwrap();
             assert_eq!(out.frames, *frames, "{name}, chunk {i}");
+            let mut taken = bytes.clone();
+            source.decode_taking(i, &mut taken, &Limits::default(), &mut out).unwrap();
+            assert!(out.records() == all[i] && out.frames == *frames, "{name}, chunk {i}");
             let size = all[i].len() / frames;
             let last = *frames as u32 - 1;
             if source.decode_rows(i, &[last, 0], &bytes, &Limits::default(), &mut out).unwrap() {
@@ -110,6 +129,23 @@ fn chunks_are_those_of_the_file_and_frames_are_read_alone() {
         assert!(source.locate(frames.len()).is_none());
         let beyond = source.decode(frames.len(), &bytes, &Limits::default(), &mut out).unwrap_err();
         assert_eq!(beyond.kind(), Kind::Missing);
+    }
+}
+
+#[test]
+fn memory_of_other_files_changes_no_byte() {
+    let mut rooms = Rooms::default();
+    let again = |name: &str, stored: &[u8], rooms: &mut Rooms| {
+        let format = detect_alone(name, &Bytes(stored)).unwrap().unwrap();
+        read_whole(format, name, &Bytes(stored), MAX, rooms).unwrap().0
+    };
+    for (name, stored, _) in forms().into_iter().chain(forms().into_iter().rev()) {
+        let (whole, fresh) = (again(name, &stored, &mut rooms), read(name, &stored, MAX).unwrap());
+        assert!(chunks(&whole).unwrap() == chunks(&fresh).unwrap(), "{name}");
+        assert!(whole.plain.digest() == fresh.plain.digest() && whole.plain.takes() >= whole.plain.len(), "{name}");
+        let mut room = whole.plain.into_room();
+        room.fill(0xEE);
+        rooms.give(room);
     }
 }
 
@@ -144,6 +180,6 @@ fn every_cut_is_refused_and_every_flip_gives_an_error_or_whole_records() {
 
 #[test]
 fn what_is_not_solid_is_not_read_whole() {
-    let refused = read_whole(Format::ChessGame, "training.1.gz", &Bytes(b""), MAX).unwrap_err();
+    let refused = read_whole(Format::ChessGame, "training.1.gz", &Bytes(b""), MAX, &mut Rooms::default()).unwrap_err();
     assert_eq!(refused.kind(), Kind::Unsupported);
 }

@@ -1,4 +1,4 @@
-//! A pickled array or NumPy scalar -> what stands around its bytes: another pickle that differs in those bytes alone holds the
+//! A pickled array or NumPy scalar, or a `.npy` -> what stands around its bytes: another that differs in those bytes alone holds the
 //! same type and shape over other bytes, and is read by comparing. Frames that follow each other are pickled alike.
 
 use std::ops::Range;
@@ -42,6 +42,15 @@ impl Pattern {
             after: after.into(),
             len: own.len(),
         })
+    }
+
+    /// The pattern of a file whose first bytes alone say the type and shape of the array `own` that lies behind them in `whole`: a
+    /// `.npy`. `None` for an array that lies elsewhere.
+    pub fn around(whole: &[u8], own: &[u8]) -> Option<Pattern> {
+        let start = own.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+        let (before, rest) = whole.split_at_checked(start)?;
+        let (_, after) = rest.split_at_checked(own.len())?;
+        Some(Pattern { before: before.into(), after: after.into(), len: own.len() })
     }
 
     /// The bytes of the array in another pickle of this pattern.

@@ -150,7 +150,7 @@ impl Chain {
         let source = roster.open(refill.source)?;
         let mut bytes = Vec::new();
         source.fetch(index as usize, &self.shared.limits, &mut bytes)?;
-        let prepared = self.prepare(b, &source, index, &bytes, chunk);
+        let prepared = self.prepare(b, &source, index, &mut bytes, chunk);
         chunk.takes(chunk.bytes.capacity());
         let conform = prepared.map_err(|(_, e)| e)?;
         if let Some((frame, _)) = refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {

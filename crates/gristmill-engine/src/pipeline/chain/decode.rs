@@ -76,11 +76,12 @@ impl Chain {
         self.shared.time.works();
         let mut spare = None;
         let (phase, contents, bytes) = match phase {
-            Phase::Read(source, bytes) if taken => {
-                let selected = self.read_rows(of, &source, &bytes, &mut chunk);
+            Phase::Read(source, mut bytes) if taken => {
+                let selected = self.read_rows(of, &source, &mut bytes, &mut chunk);
+                bytes.takes(bytes.capacity());
                 (self.block(of, selected, chunk), None, Some(bytes))
             }
-            Phase::Read(source, bytes) => match self.weigh(of, &source, &bytes, &mut chunk) {
+            Phase::Read(source, mut bytes) => match self.weigh(of, &source, &mut bytes, &mut chunk) {
                 Ok(contents) if source.is_judged_alone(draw.at.chunk as usize) => {
                     chunk.takes(chunk.bytes.capacity());
                     spare = Some(chunk);
@@ -88,6 +89,7 @@ impl Chain {
                 }
                 Ok(contents) => {
                     chunk.takes(chunk.bytes.capacity());
+                    bytes.takes(bytes.capacity());
                     (Phase::Weighed(source, chunk), Some(contents), Some(bytes))
                 }
                 Err(fault) => (self.block(of, Err(fault), chunk), None, Some(bytes)),
@@ -117,7 +119,7 @@ impl Chain {
     }
 
     /// Decodes a chunk, or what of it weighs, and weighs it as its bytes are, before any pass; the side index learns both.
-    fn weigh(&self, of: Use, source: &Source, bytes: &[u8], chunk: &mut Chunk) -> Result<Contents, Fault> {
+    fn weigh(&self, of: Use, source: &Source, bytes: &mut Vec<u8>, chunk: &mut Chunk) -> Result<Contents, Fault> {
         let (b, index) = (of.branch, of.draw.at.chunk as usize);
         if source.is_judged_alone(index) {
             self.decode_judged(b, source, index, bytes, chunk)?;
@@ -137,7 +139,7 @@ impl Chain {
     }
 
     /// Decodes as much of a chunk as the rows of a use need, sends it through the passes, and selects the rows.
-    fn read_rows(&self, of: Use, source: &Source, bytes: &[u8], chunk: &mut Chunk) -> Result<Selected, Fault> {
+    fn read_rows(&self, of: Use, source: &Source, bytes: &mut Vec<u8>, chunk: &mut Chunk) -> Result<Selected, Fault> {
         let (b, index) = (of.branch, of.draw.at.chunk);
         let plan = &self.plan.branches[b];
         let frames = of.frames.or_else(|| source.frames(index as usize).map(|frames| frames as usize));
@@ -177,7 +179,9 @@ impl Chain {
         }
         let weights = self.frame_weights(b, source, of.draw.at.chunk, chunk)?;
         let rows = self.rows(of, source, frames, weights.as_deref());
-        if !self.decode_rows(b, source, (index, &rows), bytes, chunk)? {
+        // All frames are not read one by one: the whole may need no copy.
+        let all = rows.len() >= frames && self.plan.branches[b].frame_weigher.is_none();
+        if all || !self.decode_rows(b, source, (index, &rows), bytes, chunk)? {
             return Ok(None);
         }
         let conform = self.refine(b, source, of.draw.at.chunk, chunk)?;

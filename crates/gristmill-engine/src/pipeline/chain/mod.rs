@@ -64,7 +64,7 @@ pub(in crate::pipeline) fn windows(plan: &ChainPlan, workers: usize) -> [usize; 
 }
 
 /// A buffer larger than this is not kept for the next chunk.
-const KEEP_BYTES: usize = 4 << 20;
+const KEEP_BYTES: usize = 16 << 20;
 
 /// What a chain shares with the rest of its loader.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ impl Chain {
         b: usize,
         source: &Source,
         index: u32,
-        bytes: &[u8],
+        bytes: &mut Vec<u8>,
         chunk: &mut Chunk,
     ) -> Result<Arc<Conform>, Fault> {
         self.decode(b, source, index, bytes, chunk)?;
@@ -30,11 +30,11 @@ impl Chain {
         b: usize,
         source: &Source,
         index: u32,
-        bytes: &[u8],
+        bytes: &mut Vec<u8>,
         chunk: &mut Chunk,
     ) -> Result<(), Fault> {
         let totals = &self.branch_totals[b];
-        let decode = || source.decode(index as usize, bytes, &self.shared.limits, chunk);
+        let decode = || source.decode_taking(index as usize, bytes, &self.shared.limits, chunk);
         totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
         source.learn(index as usize, bytes, chunk);
         totals.chunks.add(1);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gristmill_format::container::gzip;
 use gristmill_format::source::{Chunk, Limits};
 use gristmill_runtime::runtime::counted::{Count, Counted};
+use gristmill_runtime::runtime::pages::LARGE;
 
 use super::Inner;
 use crate::pipeline::plan::ChainPlan;
@@ -88,16 +89,39 @@ impl Inner {
 
     /// A buffer for `size` stored bytes of the chunk of a draw, already counted; `None` while there is no room for them.
     pub(super) fn stored(&mut self, draw: (usize, u64), size: usize) -> Option<Counted<Vec<u8>>> {
-        if !self.room.may_read(size) {
+        let mut spare = self.spare(size);
+        // What an unused buffer has is counted already.
+        let more =
+            |spare: &Option<Counted<Vec<u8>>>| size.saturating_sub(spare.as_ref().map_or(0, |bytes| bytes.capacity()));
+        if !self.room.may_read(more(&spare)) {
             self.let_go();
         }
-        if !self.room.may_read(size) && self.urgent() != Some(draw) {
+        if !self.room.may_read(more(&spare)) {
+            spare = None;
+        }
+        if !self.room.may_read(more(&spare)) && self.urgent() != Some(draw) {
             self.room.refused = true;
             return None;
         }
-        let mut bytes = self.spare_bytes.pop().unwrap_or_else(|| Counted::new(&self.room.stored));
+        let mut bytes = spare.unwrap_or_else(|| Counted::new(&self.room.stored));
         let capacity = bytes.capacity();
         bytes.takes(size.min(self.room.max).max(capacity));
+        Some(bytes)
+    }
+
+    /// An unused buffer for `size` stored bytes: one that had stored bytes before, or, where new memory would be a mapping, that of an
+    /// unused chunk. Chunks that took the memory of their stored bytes give it back so.
+    fn spare(&mut self, size: usize) -> Option<Counted<Vec<u8>>> {
+        let own = self.spare_bytes.pop();
+        if size < LARGE || own.as_ref().is_some_and(|bytes| bytes.capacity() >= size) {
+            return own;
+        }
+        let fits = |chunk: &&mut Counted<Chunk>| (size..=size.saturating_mul(2)).contains(&chunk.bytes.capacity());
+        let Some(chunk) = self.spare_chunks.iter_mut().rfind(fits) else { return own };
+        let mut bytes = own.unwrap_or_else(|| Counted::new(&self.room.stored));
+        std::mem::swap(&mut *bytes, &mut chunk.bytes);
+        bytes.takes(bytes.capacity());
+        chunk.takes(chunk.bytes.capacity());
         Some(bytes)
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gristmill_bytes::container::gzip::{self, Inflater};
 use gristmill_bytes::container::zstd;
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, Whole, read_span};
+use gristmill_bytes::plain::Whole;
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
 use super::game::read;
 use super::records::{usual_format, write};
@@ -132,9 +133,10 @@ impl ChunkSource for PgnFile {
 ///
 /// Errors: what the decompressor says; `TooLarge` beyond the bound.
 pub fn whole(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {
-    let (plain, faults) = unpacked(stored, max)?;
+    let (mut plain, faults) = unpacked(stored, max)?;
+    plain.shrink_to_fit();
     let chunks = Arc::new(PgnFile::open(key, plain.as_slice())?);
-    Ok(Whole { chunks, plain, faults })
+    Ok(Whole { chunks, plain: Box::new(plain), faults })
 }
 
 fn unpacked(stored: Vec<u8>, max: usize) -> Result<(Vec<u8>, Vec<Error>)> {

@@ -40,10 +40,10 @@ impl SourceLog {
             return Ok(Indexed { chunks: Arc::new(GameTar::new(key, &index)), kept: Kept::new(bytes), solid: None });
         }
         if detect::access(format) == Access::Solid {
-            let (solid, whole) = self.solids.as_ref().ok_or_else(refused)?.open(format, key, &*bytes)?;
-            (self.fits)(whole.chunks.describe().kind)?;
-            self.note_all(whole.faults.iter().chain(whole.chunks.faults()), file);
-            return Ok(Indexed { chunks: whole.chunks, kept: Kept::new(bytes), solid: Some(solid) });
+            let (solid, opened) = self.solids.as_ref().ok_or_else(refused)?.open(format, key, &*bytes)?;
+            (self.fits)(opened.chunks.describe().kind)?;
+            self.note_all(opened.faults.iter().chain(opened.chunks.faults()), file);
+            return Ok(Indexed { chunks: opened.chunks, kept: Kept::new(bytes), solid: Some(solid) });
         }
         let chunks: Arc<dyn ChunkSource> = match facts {
             Some(facts) => {

@@ -1,4 +1,4 @@
-//! Solid files -> their plain bytes: read whole once, kept while there is room, and read again after that.
+//! Solid files -> their plain bytes: read whole once, kept while there is room, and read again after that, into the same memory.
 //! One is read at a time, and what is kept has a bound. Which bytes a chunk has never depends on what is kept.
 
 use std::collections::VecDeque;
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::detect::{self, Format};
-use gristmill_format::source::{ReadAt, Span, Whole, read_span};
+use gristmill_format::plain::{Plain, Rooms, Whole};
+use gristmill_format::source::{ChunkSource, ReadAt, Span};
 use gristmill_format::{Error, Kind, Result};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// How many times its bound the reading of one file takes: stored, unpacked, parsed, and records that grow.
 const READING: u64 = 6;
@@ -26,35 +26,42 @@ pub struct Solids {
     /// Most bytes of one file, stored and plain.
     most: u64,
     next: AtomicU64,
-    /// Held while a file is read.
-    reading: Mutex<()>,
+    /// Held while a file is read: memory of files that are kept no longer.
+    reading: Mutex<Rooms>,
     kept: Mutex<Kept>,
 }
 
 /// Plain bytes, by the number of their file: those that were used last come last.
 #[derive(Debug, Default)]
 struct Kept {
-    files: VecDeque<(u64, Vec<u8>)>,
+    files: VecDeque<(u64, Box<dyn Plain>)>,
+    /// Bytes of memory that they take.
     bytes: u64,
 }
 
 impl Kept {
-    fn remove(&mut self, number: u64) -> Option<Vec<u8>> {
+    fn remove(&mut self, number: u64) -> Option<Box<dyn Plain>> {
         let at = self.files.iter().position(|(other, _)| *other == number)?;
         let (_, plain) = self.files.remove(at)?;
-        self.bytes -= plain.len() as u64;
+        self.bytes -= plain.takes() as u64;
         Some(plain)
     }
 
-    fn keep(&mut self, number: u64, plain: Vec<u8>, most: u64) {
+    /// Keeps plain bytes as those that were used last; the memory of what goes for them is given to `rooms`.
+    fn keep(&mut self, number: u64, plain: Box<dyn Plain>, most: u64, rooms: &mut Rooms) {
         self.remove(number);
-        let len = plain.len() as u64;
-        while self.bytes.saturating_add(len) > most
+        let takes = plain.takes() as u64;
+        while self.bytes.saturating_add(takes) > most
             && let Some((_, oldest)) = self.files.pop_front()
         {
-            self.bytes -= oldest.len() as u64;
+            self.bytes -= oldest.takes() as u64;
+            rooms.give(oldest.into_room());
         }
-        self.bytes += len;
+        self.put(number, plain);
+    }
+
+    fn put(&mut self, number: u64, plain: Box<dyn Plain>) {
+        self.bytes += plain.takes() as u64;
         self.files.push_back((number, plain));
     }
 }
@@ -77,20 +84,21 @@ impl Solids {
     /// Reads a file whole for the first time: what it is, where its chunks are, and the errors that left them whole.
     ///
     /// Errors: `TooLarge` beyond the bound, with what to do; as of [`detect::read_whole`].
-    pub(super) fn open(self: &Arc<Self>, format: Format, key: &str, from: &dyn ReadAt) -> Result<(Solid, Whole)> {
-        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut whole = self.read(format, key, from)?;
-        let plain = std::mem::take(&mut whole.plain);
+    pub(super) fn open(self: &Arc<Self>, format: Format, key: &str, from: &dyn ReadAt) -> Result<(Solid, Opened)> {
+        let rooms = &mut *self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let (whole, stored) = self.read(format, key, from, rooms)?;
+        let Whole { chunks, plain, faults } = whole;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let solid = Solid { solids: Arc::clone(self), format, key: key.to_owned(), number, sum: xxh3_64(&plain) };
-        self.kept().keep(number, plain, self.most.saturating_mul(KEPT));
-        Ok((solid, whole))
+        let sums = Sums { stored, plain: plain.digest() };
+        let solid = Solid { solids: Arc::clone(self), format, key: key.to_owned(), number, sums };
+        self.kept().keep(number, plain, self.most.saturating_mul(KEPT), rooms);
+        Ok((solid, Opened { chunks, faults }))
     }
 
-    fn read(&self, format: Format, key: &str, from: &dyn ReadAt) -> Result<Whole> {
+    fn read(&self, format: Format, key: &str, from: &dyn ReadAt, rooms: &mut Rooms) -> Result<(Whole, u64)> {
         let most = usize::try_from(self.most).unwrap_or(usize::MAX);
-        let whole = detect::read_whole(format, key, from, most)
-            .and_then(|whole| if whole.plain.len() > most { Err(Error::new(Kind::TooLarge, "")) } else { Ok(whole) });
+        let whole = detect::read_whole(format, key, from, most, rooms)
+            .and_then(|read| if read.0.plain.len() > most { Err(Error::new(Kind::TooLarge, "")) } else { Ok(read) });
         whole.map_err(|e| match e.kind() {
             Kind::TooLarge => Error::new(Kind::TooLarge, self.refusal(from.len().unwrap_or(0))),
             _ => e,
@@ -118,6 +126,23 @@ pub(super) fn refused() -> Error {
     Error::new(Kind::Unsupported, detail)
 }
 
+/// What was found in a solid file.
+pub(super) struct Opened {
+    /// Where its chunks lie in its plain bytes.
+    pub(super) chunks: Arc<dyn ChunkSource>,
+    /// What was wrong with it and left its chunks whole.
+    pub(super) faults: Vec<Error>,
+}
+
+/// Hashes of a file.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    /// Of its stored bytes.
+    stored: u64,
+    /// Of its plain bytes.
+    plain: u64,
+}
+
 /// One solid file that was read, and can be read again.
 #[derive(Debug)]
 pub(super) struct Solid {
@@ -125,14 +150,14 @@ pub(super) struct Solid {
     format: Format,
     key: String,
     number: u64,
-    /// Hash of its plain bytes.
-    sum: u64,
+    /// When it was first read.
+    sums: Sums,
 }
 
 impl Solid {
     /// What tells its bytes.
     pub(super) fn digest(&self) -> u64 {
-        self.sum
+        self.sums.plain
     }
 
     /// Reads a span of its plain bytes into `buf`; from the file, which is `from`, where they are not kept.
@@ -142,18 +167,19 @@ impl Solid {
         if let Some(read) = self.read_kept(span, most, buf) {
             return read;
         }
-        let _one = self.solids.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = &mut *self.solids.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = self.read_kept(span, most, buf) {
             return read;
         }
-        let again = self.solids.read(self.format, &self.key, from);
+        let again = self.solids.read(self.format, &self.key, from, rooms);
         let changed = |e: Error| if e.kind().is_of_reading() { e } else { e.and("; ").and(CHANGED) };
-        let plain = again.map_err(changed)?.plain;
-        if xxh3_64(&plain) != self.sum {
+        let (Whole { plain, .. }, stored) = again.map_err(changed)?;
+        // The same stored bytes mean the same plain ones, which are many more where they are packed.
+        if stored != self.sums.stored && plain.digest() != self.sums.plain {
             return Err(Error::new(Kind::Corrupt, CHANGED));
         }
-        let read = read_span(plain.as_slice(), span, most, buf);
-        self.solids.kept().keep(self.number, plain, self.solids.most.saturating_mul(KEPT));
+        let read = plain.read(span, most, buf);
+        self.solids.kept().keep(self.number, plain, self.solids.most.saturating_mul(KEPT), rooms);
         read
     }
 
@@ -161,8 +187,8 @@ impl Solid {
     fn read_kept(&self, span: Span, most: u64, buf: &mut Vec<u8>) -> Option<Result<()>> {
         let mut kept = self.solids.kept();
         let plain = kept.remove(self.number)?;
-        let read = read_span(plain.as_slice(), span, most, buf);
-        kept.keep(self.number, plain, u64::MAX);
+        let read = plain.read(span, most, buf);
+        kept.put(self.number, plain);
         Some(read)
     }
 }
@@ -175,20 +201,56 @@ impl Drop for Solid {
 
 #[cfg(test)]
 mod tests {
+    use gristmill_format::container::gzip::compress;
+
     use super::*;
+
+    /// A file in memory.
+    struct File(Vec<u8>);
+
+    impl ReadAt for File {
+        fn len(&self) -> Result<u64> {
+            ReadAt::len(&*self.0)
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+            self.0.as_slice().read_at(offset, buf)
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_packed_again_is_the_same_and_one_of_other_bytes_is_not() {
+        let game = |move_text: &str| format!("[Event \"a\"]\n\n{move_text} *\n").repeat(40);
+        let packed = |level, text: &str| File(compress(level, text.as_bytes()).unwrap());
+        let text = game("1. e4");
+        let solids = Solids::new(1 << 20);
+        let (solid, opened) = solids.open(Format::PackedPgn, "a.pgn.gz", &packed(1, &text)).unwrap();
+        let (span, _) = opened.chunks.locate(3).unwrap();
+        let mut bytes = Vec::new();
+        for file in [packed(1, &text), packed(9, &text)] {
+            solids.kept().remove(solid.number);
+            solid.read(&file, span, 1 << 20, &mut bytes).unwrap();
+            assert_eq!(bytes, text.as_bytes()[span.offset as usize..][..span.len as usize]);
+        }
+        solids.kept().remove(solid.number);
+        let other = solid.read(&packed(1, &game("1. d4")), span, 1 << 20, &mut bytes).unwrap_err();
+        assert!(other.kind() == Kind::Corrupt && other.detail().contains("written over in place"), "{other}");
+    }
 
     #[test]
     fn what_is_kept_stays_within_its_bound_and_the_last_used_stays_longest() {
-        let mut kept = Kept::default();
+        let (mut kept, mut rooms) = (Kept::default(), Rooms::default());
+        let mut keep = |kept: &mut Kept, number, len| kept.keep(number, Box::new(vec![0; len]), 41, &mut rooms);
         for number in 0..4 {
-            kept.keep(number, vec![0; 10], 40);
+            keep(&mut kept, number, 10);
         }
         let first = kept.remove(0).unwrap();
-        kept.keep(0, first, 40);
-        kept.keep(9, vec![0; 15], 40);
+        kept.put(0, first);
+        keep(&mut kept, 9, 15);
         assert_eq!(kept.files.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 0, 9]);
         assert_eq!(kept.bytes, 35);
-        kept.keep(9, vec![0; 41], 41);
+        keep(&mut kept, 9, 41);
         assert_eq!((kept.files.len(), kept.bytes), (1, 41));
+        assert_eq!(rooms.take(10).capacity(), 10, "the memory of what went");
     }
 }

@@ -303,6 +303,16 @@ impl Source {
         self.is_wanted(chunk, out)
     }
 
+    /// The same, and may take the memory of `bytes` instead of copying them, where the source itself says how many frames its chunks
+    /// have.
+    ///
+    /// Errors: as [`Source::decode`].
+    pub fn decode_taking(&self, chunk: usize, bytes: &mut Vec<u8>, limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let decoded = self.chunks.decode_taking(chunk, bytes, limits, out);
+        decoded.map_err(|e| self.place(self.explain(e, chunk, bytes), chunk))?;
+        self.is_wanted(chunk, out)
+    }
+
     /// The error of a chunk that does not decode, with what the side index knows of it.
     fn explain(&self, e: Error, chunk: usize, bytes: &[u8]) -> Error {
         match self.head(chunk) {
