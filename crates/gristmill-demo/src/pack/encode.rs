@@ -15,8 +15,10 @@ use crate::value::Extra;
 const ROWS: usize = 16 << 10;
 const PIECES: usize = 128 << 10;
 
-/// The level of Zstandard for blocks (why: docs/design/2026-11-21-demonstration-packs.md).
+/// The level of Zstandard for blocks, and for those of pieces that fill a block or more: there the higher level takes several times as
+/// long for few bytes (docs/design/2026-11-21-demonstration-packs.md).
 const LEVEL: i32 = 12;
+const LEVEL_OF_MANY: i32 = 9;
 
 /// Largest element that blocks are turned by.
 const MOST_UNIT: usize = 16;
@@ -63,10 +65,11 @@ pub fn pack(trajectory: &Trajectory<'_>, blocks: Blocks, out: &mut Vec<u8>) -> R
     header.fields = pieces.fields;
     out.resize(Header::len(header.fields.len(), 1 + pieces.pools.len()), 0);
     header.put_about(trajectory.about, out)?;
-    let level = (blocks == Blocks::Compressed).then_some(LEVEL);
-    header.runs.push(Run::pack(&pieces.rows, (pieces.row, pieces.row), ROWS, level, out)?);
+    let level = |level| (blocks == Blocks::Compressed).then_some(level);
+    header.runs.push(Run::pack(&pieces.rows, (pieces.row, pieces.row), ROWS, level(LEVEL), out)?);
     for (i, pool) in pieces.pools.iter().enumerate() {
         let unit = if pool.unit <= MOST_UNIT { pool.unit } else { 1 };
+        let level = level(if pool.bytes.len() < PIECES { LEVEL } else { LEVEL_OF_MANY });
         let run = Run::pack(&pool.bytes, (pool.piece, unit), PIECES, level, out).map_err(|e| {
             let field = header.fields.iter().position(|place| usize::from(place.run) == i + 1);
             let name = field.map_or("", |field| &layout.fields()[field].name);

@@ -16,6 +16,9 @@ use crate::value::Value;
 /// Bytes read at a time where most are passed over.
 const GLANCE: usize = 4096;
 
+/// Most bytes that are reserved for records before they are read.
+const RESERVED: usize = 8 << 20;
+
 /// What makes the trajectories of a plain shard reachable one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardIndex {
@@ -146,7 +149,10 @@ pub fn read_frames(
     only: Option<&str>,
     max: usize,
 ) -> Result<Trajectories> {
-    let mut reader = Reader::new(Trajectories::new(max), max).starting_at(first);
+    // Records are shorter than what they lie in. Memory that grows would be copied, and touched page by page.
+    let room = if only.is_none() { places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.len)) } else { 0 };
+    let all = Trajectories::new(max).with_room(usize::try_from(room).unwrap_or(RESERVED).min(RESERVED));
+    let mut reader = Reader::new(all, max).starting_at(first);
     let (limits, mut held) = (TarLimits::default(), Vec::new());
     for (number, place) in (first..).zip(places) {
         let until = place.offset.saturating_add(place.len);

@@ -1,6 +1,7 @@
 //! Demonstrations that are open: trajectories by number, fields of all steps, what travels beside them. One face over what is
 //! in memory, what is reached by its place in shards or in a pack, and what was written into columns.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -228,6 +229,29 @@ impl Demonstrations {
                 Ok(extras(&found, 0..found.frames(), 0))
             }
         }
+    }
+
+    /// Writes the records of some frames to the start of `out`, which is zero, and returns what travels beside them, by field. Shards
+    /// are gone through once for both.
+    ///
+    /// Errors: as [`Demonstrations::records`].
+    pub fn records_with_extras(&self, frames: Range<usize>, out: &mut [u8]) -> Result<BTreeMap<String, Extras>> {
+        let Data::Indexed(shards) = &self.data else {
+            self.records(frames.clone(), out)?;
+            return Ok(self.extras(frames)?.into_iter().collect());
+        };
+        let size = shards.layout.as_ref().map_or(0, |layout| layout.size());
+        let mut beside: BTreeMap<String, Extras> = BTreeMap::new();
+        let read = shards.blocks((frames.start, frames.end), None, self.max, &mut |from, block| {
+            let first = from - frames.start;
+            for (name, own) in extras(&block, 0..block.frames(), 0) {
+                let own = own.into_iter().map(|(frame, extra)| (first + frame, extra));
+                beside.entry(name).or_default().extend(own);
+            }
+            block.copy_records(0..block.frames(), &mut out[first * size..])
+        });
+        read.map_err(|e| self.place(e))?;
+        Ok(beside)
     }
 
     /// All of it, block by block, for a caller that writes it elsewhere.

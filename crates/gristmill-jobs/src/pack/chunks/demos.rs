@@ -266,8 +266,8 @@ impl Open {
             Error::new(Kind::TooLarge, detail)
         })?;
         let mut records = vec![0; bytes];
-        demos.records(span.clone(), &mut records)?;
-        let extras = demos.extras(span)?.into_iter().filter(|(_, values)| !values.is_empty()).collect();
+        let extras = demos.records_with_extras(span, &mut records)?;
+        let extras = extras.into_iter().filter(|(_, values)| !values.is_empty()).collect();
         let end = if cut(&layout, &records) { End::Truncated } else { demos.ends()[i].1 };
         let mut packed = Vec::new();
         let trajectory = Trajectory { about, records: &records, extras: &extras, end };
