@@ -2,7 +2,7 @@
 # Runs fuzz targets with coverage and the address sanitizer, each for FUZZ_SECONDS: the targets in the arguments, or all. Prints a line for
 # each target: edges reached, inputs tried, new inputs kept. An input that breaks a promise stays in fuzz/artifacts, and the script fails.
 # FUZZ_KEEP=N adds inputs to the corpus of each target: the N smallest of the inputs of at most 512 bytes
-# that together reach most of what is new.
+# that together reach most of what is new. fuzz/dictionaries has words of a format for the targets that need them.
 # RUSTC_BOOTSTRAP lets the compiler of the workspace build the targets; it has the sanitizer's library. libFuzzer needs a C++ compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,8 +27,10 @@ broken=()
 for target in "$@"; do
   program=fuzz/target/$host/release/$target found=$folder/$target said=$folder/said
   mkdir "$found"
+  words=()
+  [[ ! -f fuzz/dictionaries/$target ]] || words=(-dict="fuzz/dictionaries/$target")
   "$program" "$found" "fuzz/corpus/$target" -max_total_time="$seconds" -print_final_stats=1 -timeout=20 -rss_limit_mb=3000 \
-    -artifact_prefix="fuzz/artifacts/$target-" >"$said" 2>&1 || broken+=("$target")
+    "${words[@]}" -artifact_prefix="fuzz/artifacts/$target-" >"$said" 2>&1 || broken+=("$target")
   edges=$(grep -oE ' cov: [0-9]+' "$said" | tail -1 | tr -dc 0-9)
   tried=$(grep -oE 'number_of_executed_units: [0-9]+' "$said" | tr -dc 0-9)
   echo "$target: ${edges:-?} edges, ${tried:-?} inputs, $(find "$found" -type f | wc -l) new"

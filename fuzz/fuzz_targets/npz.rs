@@ -1,4 +1,10 @@
 //! Arbitrary bytes through [`gristmill_fuzz::npz`].
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill_fuzz::npz(data));
+#[path = "../src/oracles/npz.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    gristmill_fuzz::npz(data);
+    oracle::npz(data);
+});

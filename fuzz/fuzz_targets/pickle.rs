@@ -1,4 +1,10 @@
 //! Pickles: arbitrary bytes through [`gristmill_fuzz::pickle`].
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gristmill_fuzz::pickle(data));
+#[path = "../src/oracles/pickle.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    gristmill_fuzz::pickle(data);
+    oracle::pickle(data);
+});

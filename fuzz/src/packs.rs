@@ -1,4 +1,5 @@
 //! Bodies for packed games, packed trajectories, chunk files, sums and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
+//! Files with checksums count twice: as they are, and with right checksums.
 
 use gristmill_format::Kind;
 use gristmill_format::chess::Frame;
@@ -7,6 +8,8 @@ use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::marks::Mark;
 use gristmill_format::container::sums;
 use gristmill_format::demo::pack::{Blocks, PackedTrajectory, Scratch, Trajectory, pack};
+
+use super::mended;
 
 const MOST: usize = 1 << 20;
 
@@ -81,6 +84,11 @@ pub fn trajectory(data: &[u8]) {
 
 /// Spans lie within the file, one after the other, and every frame is found in its chunk.
 pub fn chunks(data: &[u8]) {
+    chunk_file(data);
+    chunk_file(&mended::chunks(data));
+}
+
+fn chunk_file(data: &[u8]) {
     let Ok(file) = ChunkFile::open(data) else { return };
     let mut end = 8;
     for i in 0..file.len() {
@@ -96,6 +104,11 @@ pub fn chunks(data: &[u8]) {
 
 /// What is read for some file and rule is written as these very bytes, and is nothing for another file or rule.
 pub fn weights(data: &[u8]) {
+    sums_of(data);
+    sums_of(&mended::sums(data));
+}
+
+fn sums_of(data: &[u8]) {
     let number = |at: usize| data.get(at..at + 8).and_then(|bytes| Some(u64::from_le_bytes(*bytes.first_chunk()?)));
     let (Some(index), Some(rule), Some(chunks)) = (number(8), number(16), number(24)) else { return };
     let chunks = usize::try_from(chunks).unwrap_or(usize::MAX).min(data.len());
@@ -107,6 +120,11 @@ pub fn weights(data: &[u8]) {
 
 /// A refusal says where; what is read keeps its bounds and comes back from what is written of it.
 pub fn marks(data: &[u8]) {
+    mark(data);
+    mark(&mended::mark(data));
+}
+
+fn mark(data: &[u8]) {
     let mark = match Mark::from_bytes(data) {
         Ok(mark) => mark,
         Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),

@@ -4,6 +4,8 @@ use gristmill_format::records::pack::{PackedGame, pack};
 use gristmill_format::records::{RecordFile, Schema, log};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
+use super::mended;
+
 /// A file of records is its games, one by one; a packed game is what was packed.
 pub fn records(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
@@ -16,6 +18,12 @@ pub fn records(data: &[u8]) {
     if let Ok(game) = PackedGame::new(data) {
         let _ = game.parse().and_then(|schema| schema.facts(game.facts()).map(drop));
     }
+    file(data);
+    file(&mended::records(data, |text| Schema::parse(text).ok().map(|schema| schema.layout().size())));
+}
+
+/// Games of a file come back as they lie there.
+fn file(data: &[u8]) {
     let Ok(file) = RecordFile::open("fuzz.records", data) else { return };
     let (mut stored, mut chunk, mut again) = (Vec::new(), Chunk::default(), log::begin(file.schema()));
     let limits = Limits { max_chunk_bytes: 1 << 20 };
