@@ -5,6 +5,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use rawzip::path::{EntryPath, ZipFilePath};
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use super::npy::{Header, MAGIC, Spelling};
@@ -29,8 +30,8 @@ impl<W: Write> NpzWriter<W> {
 
     /// Adds an array in C order, whose bytes `fill` writes.
     ///
-    /// Errors: `TooLarge` for a shape beyond 64 bits, `WrongSize` where other than its bytes were written; `Io`; what `fill`
-    /// says.
+    /// Errors: `TooLarge` for a shape beyond 64 bits, `WrongSize` where other than its bytes were written; `Unsupported` for a
+    /// name that no archive keeps; `Io`; what `fill` says.
     pub fn array(&mut self, name: &str, dtype: &DType, shape: &[u64], fill: &mut Fill<'_>) -> Result<()> {
         let header = Header::write(dtype, shape, Spelling::NumPy)?;
         let bytes = Header::parse(&header)?.data_bytes();
@@ -39,7 +40,7 @@ impl<W: Write> NpzWriter<W> {
 
     /// Adds an array of Python objects, whose pickle `fill` writes: NumPy reads it with `allow_pickle=True` only.
     ///
-    /// Errors: `Io`; what `fill` says.
+    /// Errors: as [`NpzWriter::array`].
     pub fn objects(&mut self, name: &str, len: u64, fill: &mut Fill<'_>) -> Result<()> {
         let text = format!("{{'descr': '|O', 'fortran_order': False, 'shape': ({len},), }}");
         // Magic, version and length take 10 bytes; the text is filled up with blanks and a line end.
@@ -54,7 +55,7 @@ impl<W: Write> NpzWriter<W> {
     fn member(&mut self, name: &str, header: &[u8], bytes: Option<u64>, fill: &mut Fill<'_>) -> Result<()> {
         let refused = |e: rawzip::Error| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string());
         let method = if self.level == 0 { CompressionMethod::STORE } else { CompressionMethod::DEFLATE };
-        let builder = self.archive.new_file(format!("{name}.npy")).compression_method(method);
+        let builder = self.archive.new_file(path(name)?).compression_method(method);
         let (mut entry, config) = builder.start().map_err(refused)?;
         let (descriptor, written) = match method {
             CompressionMethod::STORE => {
@@ -94,6 +95,20 @@ struct Counted<W> {
     count: u64,
 }
 
+/// The path of an array in the archive. The archive's writer drops what stands before a colon and between slashes, so that arrays
+/// of two names may get one: such a path is written as it is.
+fn path(name: &str) -> Result<EntryPath<'static>> {
+    let file = format!("{name}.npy");
+    match ZipFilePath::from_str(&file).as_str() == file {
+        true => Ok(EntryPath::conformant(file)),
+        false if file.is_ascii() && !file.contains('\0') => Ok(EntryPath::verbatim(file.into_bytes())),
+        false => {
+            let detail = format!("no archive keeps the name `{}`; rename the array", name.escape_debug());
+            Err(Error::new(Kind::Unsupported, detail))
+        }
+    }
+}
+
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.to.write(bytes)?;
@@ -112,6 +127,22 @@ mod tests {
     use super::*;
     use crate::container::npy::ObjectHeader;
     use crate::layout::{Order, Scalar};
+
+    #[test]
+    fn arrays_keep_their_names() {
+        let byte = DType::Scalar(Scalar::U8, Order::Little);
+        let names = ["obs:x", "act:x", "a//b", "./c", "../d", "/e", "f\\g", "", "é", "a/b"];
+        let mut writer = NpzWriter::new(Vec::new(), 0);
+        for name in names {
+            writer.array(name, &byte, &[1], &mut |to| Ok(to.write_all(&[7])?)).unwrap();
+        }
+        for name in ["é:x", "a\0b:c"] {
+            let e = writer.array(name, &byte, &[1], &mut |to| Ok(to.write_all(&[7])?)).unwrap_err();
+            assert_eq!(e.kind(), Kind::Unsupported, "{e}");
+        }
+        let bytes = writer.finish().unwrap();
+        assert_eq!(Npz::open(&bytes).unwrap().names(), names);
+    }
 
     #[test]
     fn what_is_written_reads_back() {
