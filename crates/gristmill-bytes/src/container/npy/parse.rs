@@ -76,20 +76,26 @@ pub(super) fn parsed(head: &[u8]) -> Result<Parsed> {
         let detail = format!("the header ends at byte {data_offset}, the file before it");
         return Err(Error::new(Kind::Truncated, detail).at_byte(head.len() as u64));
     };
-    let place = |e: Error| match e.place().offset {
-        Some(at) => Error::new(e.kind(), e.detail()).at_byte(start as u64 + at),
-        None => e.at_byte(start as u64),
-    };
     // Versions 1 and 2 are Latin-1: outside ASCII only names of fields can be.
     let latin: String;
+    let one_byte = version != 3 && !bytes.is_ascii();
     let text = if version == 3 {
         std::str::from_utf8(bytes)
-            .map_err(|e| place(Error::new(Kind::Corrupt, "expected UTF-8").at_byte(e.valid_up_to() as u64)))?
-    } else if bytes.is_ascii() {
-        std::str::from_utf8(bytes).unwrap_or_default()
-    } else {
+            .map_err(|e| Error::new(Kind::Corrupt, "expected UTF-8").at_byte(start as u64 + e.valid_up_to() as u64))?
+    } else if one_byte {
         latin = bytes.iter().map(|&b| char::from(b)).collect();
         &latin
+    } else {
+        std::str::from_utf8(bytes).unwrap_or_default()
+    };
+    // A letter of Latin-1 takes one byte in the file, and two in the text.
+    let byte = |at: usize| match one_byte {
+        true => text.bytes().take(at).filter(|byte| byte & 0xC0 != 0x80).count(),
+        false => at,
+    };
+    let place = |e: Error| {
+        let at = byte(usize::try_from(e.place().offset.unwrap_or(0)).unwrap_or(usize::MAX));
+        Error::new(e.kind(), e.detail()).at_byte((start + at) as u64)
     };
     let (elements, fortran_order, shape) = Dictionary { text, at: 0 }.read().map_err(place)?;
     match elements {
@@ -97,7 +103,7 @@ pub(super) fn parsed(head: &[u8]) -> Result<Parsed> {
             let data_bytes = data_bytes(&dtype, &shape).map_err(place)?;
             Ok(Parsed::Plain(Header { dtype, fortran_order, shape, data_offset, data_bytes }))
         }
-        Elements::Objects(at) => Ok(Parsed::Objects(ObjectHeader { shape, data_offset }, start + at)),
+        Elements::Objects(at) => Ok(Parsed::Objects(ObjectHeader { shape, data_offset }, start + byte(at))),
     }
 }
 

@@ -155,3 +155,18 @@ fn damage_is_refused_with_its_byte() {
     assert_eq!(Header::parse(&bomb).unwrap_err().kind(), Kind::TooLarge);
     assert_eq!(Header::parse(b"PK\x03\x04").unwrap_err().kind(), Kind::Corrupt);
 }
+
+#[test]
+fn errors_after_letters_of_latin_1_have_their_byte() {
+    for (text, at) in [
+        ("{'descr': [('gr\u{fc}\u{fc}n', '<f4')], 'shape': 7}", 39),
+        ("{'descr': [('gr\u{fc}\u{fc}n', '<f9')], 'shape': (7,)}", 26),
+        ("{'descr': [('gr\u{fc}\u{fc}n', '<f4'", 26),
+    ] {
+        let latin: Vec<u8> = text.chars().map(|letter| letter as u8).collect();
+        let mut file = framed(1, &"x".repeat(latin.len()));
+        file[10..].copy_from_slice(&latin);
+        let e = Header::parse(&file).unwrap_err();
+        assert_eq!(e.place().offset, Some(10 + at), "{e}");
+    }
+}
