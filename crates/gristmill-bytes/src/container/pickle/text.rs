@@ -11,12 +11,21 @@ const MAX_DIGITS: usize = 4300;
 
 /// An integer in little-endian two's complement.
 pub(super) fn long(input: &[u8], range: Range<usize>) -> Node {
-    let bytes = &input[range.clone()];
-    if bytes.len() > 8 {
-        return Node::BigInt(Blob::Input(range));
-    }
+    let mut bytes = &input[range.clone()];
     let negative = bytes.last().is_some_and(|top| top & 0x80 != 0);
-    let mut wide = [if negative { 0xff } else { 0 }; 8];
+    let sign = if negative { 0xff } else { 0 };
+    // A writer may put more bytes of the sign than the number needs.
+    while let [rest @ .., below, top] = bytes
+        && rest.len() >= 7
+        && *top == sign
+        && (below & 0x80 != 0) == negative
+    {
+        bytes = &bytes[..bytes.len() - 1];
+    }
+    if bytes.len() > 8 {
+        return Node::BigInt(Blob::Input(range.start..range.start + bytes.len()));
+    }
+    let mut wide = [sign; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
     Node::Int(i64::from_le_bytes(wide))
 }
@@ -141,6 +150,12 @@ mod tests {
     fn integers_of_any_size_keep_their_value() {
         assert_eq!(long(&[0xff], 0..1), Node::Int(-1));
         assert_eq!(long(&[], 0..0), Node::Int(0));
+        let padded = [&[0u8, 0, 0, 0x80, 0, 0, 0, 0, 0, 0][..], &[5, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0xff]].concat();
+        assert_eq!(long(&padded, 0..10), Node::Int(0x8000_0000), "in 10 bytes");
+        assert_eq!(long(&padded, 10..20), Node::Int(i64::MIN + 5), "in 10 bytes");
+        assert_eq!(long(&padded, 10..18), Node::Int(i64::MIN + 5));
+        assert_eq!(long(&[0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0], 0..10), Node::BigInt(Blob::Input(0..9)), "2^63");
+        assert_eq!(long(&[9, 0, 0, 0, 0, 0, 0, 0x7f, 0xff], 0..9), Node::BigInt(Blob::Input(0..9)), "below -2^63");
         assert_eq!(decimal(b"-9223372036854775808").unwrap(), Node::Int(i64::MIN));
         let big = |bytes: &[u8]| Node::BigInt(Blob::Owned(bytes.into()));
         assert_eq!(decimal(b"18446744073709551616").unwrap(), big(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 0]));
