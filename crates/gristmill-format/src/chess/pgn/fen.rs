@@ -30,14 +30,23 @@ pub fn read(text: &str) -> Result<Board, String> {
     };
     builder.halfmove_clock = number("fifty-move counter", 0)?.min(100) as u8;
     builder.fullmove_number = number("move number", 1)?.max(1);
-    build(&builder).map_err(|e| {
-        let reason = match e {
-            BoardBuilderError::InvalidCastlingRights => "no king and rook stand as the castling rights say",
-            BoardBuilderError::InvalidEnPassant => "no pawn can have moved two squares as the square in passing says",
-            _ => "no game can reach it: a king is missing, in reach, or in check while the other side is to move, or men are \
-                  too many",
-        };
-        reason.to_owned()
+    let board = build(&builder).map_err(|e| match e {
+        BoardBuilderError::InvalidCastlingRights => "no king and rook stand as the castling rights say",
+        BoardBuilderError::InvalidEnPassant => "no pawn can have moved two squares as the square in passing says",
+        _ => UNREACHABLE,
+    })?;
+    if pawns_became_them(&board) { Ok(board) } else { Err(UNREACHABLE.to_owned()) }
+}
+
+const UNREACHABLE: &str = "no game can reach it: a king is missing, in reach, or in check while the other side is to move, or men are too many";
+
+/// Whether each side can have its men: what it has beyond those of the start were pawns, of which it had eight.
+fn pawns_became_them(board: &Board) -> bool {
+    Color::ALL.into_iter().all(|color| {
+        let count = |piece: Piece| board.colored_pieces(color, piece).len();
+        let first = [(Piece::Knight, 2), (Piece::Bishop, 2), (Piece::Rook, 2), (Piece::Queen, 1)];
+        let promoted: u32 = first.map(|(piece, first)| count(piece).saturating_sub(first)).iter().sum();
+        count(Piece::Pawn) + promoted <= 8
     })
 }
 
@@ -128,6 +137,7 @@ mod tests {
         let inner = read("1r2k1r1/8/8/8/8/8/8/1R2K1R1 b KQkq - 3 9").unwrap();
         assert_eq!(inner.castle_rights(Color::Black).short, Some(File::G));
         assert_eq!((inner.halfmove_clock(), inner.fullmove_number()), (3, 9));
+        assert!(read("4k3/8/8/8/8/1QQ5/PPPPPPP1/RR2KNN1 w - - 0 1").is_ok(), "seven pawns, and one became a queen");
         for (bad, reason) in [
             ("", "ranks"),
             ("8/8/8/8/8/8/8/7", "7 squares"),
@@ -135,6 +145,8 @@ mod tests {
             ("ppppppppp/8/8/8/8/8/8/8", "more than 8"),
             ("x7/8/8/8/8/8/8/8", "`x`"),
             ("8/8/8/8/8/8/8/8 w", "no game"),
+            ("4k3/8/8/8/8/8/PPPPPPPP/RRR1K3 w - - 0 1", "no game"),
+            ("qq2k3/pppppppp/8/8/8/8/8/4K3 w - - 0 1", "no game"),
             ("4k3/8/8/8/8/8/8/4K3 x", "to move"),
             ("4k3/8/8/8/8/8/8/4K3 w K", "castling"),
             ("4k3/8/8/8/8/8/8/4K3 w - e6", "in passing"),
