@@ -57,7 +57,7 @@ help:
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
 	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
 	@echo "make sim-planted        the faults in crates/gristmill-sim/planted, one after the other: which does the simulation find?"
-	@echo "make soak               100 000 positions against other libraries, kills by the thousand (on disks and in buckets), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, kills by the thousand (on disks and in buckets), each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), or FUZZ_TARGETS=\"tar npy\" (a C++ compiler)"
 	@echo "make models             hand-off, scheduler, sheets, arena, results in the orders of threads that shuttle tries"
 	@echo "make models-planted     the faults of locks in models/planted, one after the other: each must be found"
@@ -236,7 +236,7 @@ soak: package tables
 	bash scripts/stockfish.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=350 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
-	$(MAKE) models memory
+	$(MAKE) models memory fuzz
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fuzz targets with coverage and the address sanitizer, each for FUZZ_SECONDS: the targets in the arguments, or all. Prints a line for
 # each target: edges reached, inputs tried, new inputs kept. An input that breaks a promise stays in fuzz/artifacts, and the script fails.
-# FUZZ_KEEP=N adds inputs to the corpus of each target: the N smallest of the inputs of at most 512 bytes
+# FUZZ_KEEP=N adds N inputs to the corpus of each target, small and large ones, of those of at most 512 bytes
 # that together reach most of what is new. fuzz/dictionaries has words of a format for the targets that need them.
 # RUSTC_BOOTSTRAP lets the compiler of the workspace build the targets; it has the sanitizer's library. libFuzzer needs a C++ compiler.
 set -euo pipefail
@@ -14,6 +14,8 @@ features=(--no-default-features)
 [[ " $* " == *" config "* || " $* " == *" ledger "* ]] && features=()
 bins=()
 for target in "$@"; do bins+=(--bin "$target"); done
+# C code gets the sanitizer, too. GCC makes a constant array of one block global, and still marks it as gone after the block.
+export CFLAGS="${CFLAGS:-} -fno-sanitize-address-use-after-scope"
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
   -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address --cfg=fuzzing" \
@@ -23,6 +25,8 @@ trap 'rm -rf "$folder"' EXIT
 mkdir -p fuzz/artifacts
 # libdeflate defines one table twice under the same name. The sanitizer would report this as a fault.
 export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+# N of the lines of sizes and names, at even distances: the smallest alone reach little.
+spread() { awk -v n="$1" '{ name[NR] = $2 } END { step = NR > n ? NR / n : 1; for (at = (1 + step) / 2; at < NR + 1; at += step) print name[int(at)] }'; }
 broken=()
 for target in "$@"; do
   program=fuzz/target/$host/release/$target found=$folder/$target said=$folder/said
@@ -38,7 +42,7 @@ for target in "$@"; do
   if ((keep)); then
     mkdir "$found.least"
     "$program" -set_cover_merge=1 "$found.least" "fuzz/corpus/$target" "$found" >"$said" 2>&1
-    find "$found.least" -type f -size -2 -printf '%s %p\n' | sort -n | head -n "$keep" | cut -d' ' -f2- |
+    find "$found.least" -type f -size -2 -printf '%s %p\n' | sort -n | spread "$keep" |
       while read -r input; do cp -n "$input" "fuzz/corpus/$target/"; done
   fi
 done

@@ -1,5 +1,5 @@
 //! Bodies of the `npz` and `shard` fuzz targets: arbitrary bytes as an archive of arrays and as a tar of frames.
-//! Shared, as source, with the replay of their corpora on stable Rust.
+//! Each input counts twice: as it is, and with right checksums. Shared, as source, with the replay of their corpora on stable Rust.
 
 use gristmill_format::Kind;
 use gristmill_format::container::npz::Npz;
@@ -9,10 +9,17 @@ use gristmill_format::demo::shard::{Shard, ShardIndex, group, read_frames};
 use gristmill_format::demo::trajectory::{Tape, Trajectories};
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
 
+use super::mended;
+
 const MAX: usize = 1 << 20;
 
 /// Names differ, no member gives more than the bound, and what is refused names its member.
 pub fn npz(data: &[u8]) {
+    archive(data);
+    archive(&mended::zip(data));
+}
+
+fn archive(data: &[u8]) {
     let Ok(npz) = Npz::open(data) else { return };
     let mut names = npz.names().to_vec();
     let mut out = Vec::new();
@@ -31,6 +38,11 @@ pub fn npz(data: &[u8]) {
 
 /// Samples are made of members that lie in the tar, no field twice; what is read has whole trajectories of whole records.
 pub fn shard(data: &[u8]) {
+    frames(data);
+    frames(&mended::tar(data));
+}
+
+fn frames(data: &[u8]) {
     let index =
         walk(data, &TarLimits { max_faults: 50, ..TarLimits::default() }).expect("reading memory does not fail");
     match group(&index, data.len()) {

@@ -5,11 +5,18 @@ use gristmill_format::katago::pack::{PackedRows, pack};
 use gristmill_format::katago::{RowEncoder, Shard, is_shard};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
+use super::mended;
+
 /// Bytes of rows that are read.
 const MAX: usize = 1 << 20;
 
 /// What heads say is what there is; a row that was read has eight images, of which the first is the row.
 pub fn katago(data: &[u8]) {
+    rows(data);
+    rows(&mended::zip(data));
+}
+
+fn rows(data: &[u8]) {
     let _ = is_shard(data).expect("bytes in memory");
     if let Ok(packed) = PackedRows::new(data)
         && let Ok(form) = packed.form()

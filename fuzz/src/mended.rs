@@ -1,6 +1,10 @@
 //! Bytes of a format with checksums -> the same bytes with right ones: an input reaches the code behind them.
 //! Changes checksums, and lengths that follow from the length of the input. Gives back what is too short for that.
 
+use std::io::Read;
+
+use flate2::Crc;
+use flate2::bufread::DeflateDecoder;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -68,4 +72,55 @@ pub fn records(data: &[u8], size: impl FnOnce(&str) -> Option<usize>) -> Vec<u8>
         at += 16 + body;
     }
     bytes
+}
+
+/// A zip archive: the directory and each member have the checksum and length of what the member inflates to.
+pub fn zip(data: &[u8]) -> Vec<u8> {
+    let mut bytes = data.to_vec();
+    let Some(end) = data.windows(4).rposition(|four| four == b"PK\x05\x06") else { return bytes };
+    let field = |at: usize, width: usize| (word(data, at) & (u64::MAX >> (64 - 8 * width))) as usize;
+    let (mut at, members) = (field(end + 16, 4), field(end + 10, 2));
+    for _ in 0..members {
+        if data.get(at..).is_none_or(|entry| !entry.starts_with(b"PK\x01\x02")) {
+            break;
+        }
+        let (local, stored) = (field(at + 42, 4), field(at + 20, 4));
+        let start = local + 30 + field(local + 26, 2) + field(local + 28, 2);
+        let (Some(body), mut whole) = (data.get(start..).and_then(|rest| rest.get(..stored)), Vec::new()) else {
+            break;
+        };
+        match field(at + 10, 2) {
+            8 => _ = DeflateDecoder::new(body).take(1 << 20).read_to_end(&mut whole),
+            _ => whole.extend_from_slice(body),
+        }
+        let mut crc = Crc::new();
+        crc.update(&whole);
+        let descriptor = start + stored;
+        let described = data.get(descriptor..).is_some_and(|rest| rest.starts_with(b"PK\x07\x08"));
+        let places = [(at + 16, at + 24), (local + 14, local + 22), (descriptor + 4, descriptor + 12)];
+        for (sum, length) in places.into_iter().take(2 + usize::from(described)) {
+            for (place, value) in [(sum, crc.sum()), (length, whole.len() as u32)] {
+                if let Some(place) = bytes.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+                    *place = value.to_le_bytes();
+                }
+            }
+        }
+        at += 46 + field(at + 28, 2) + field(at + 30, 2) + field(at + 32, 2);
+    }
+    bytes
+}
+
+/// A tar: each header that a reader comes to has its checksum.
+pub fn tar(data: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 512;
+    let (mut data, mut at) = (data.to_vec(), 0usize);
+    while let Some(block) = data.get_mut(at..at.saturating_add(BLOCK)).filter(|block| block.iter().any(|b| *b != 0)) {
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        let digits = block[124..136].iter().skip_while(|b| **b == b' ').take_while(|b| b.is_ascii_digit());
+        let size = digits.fold(0usize, |n, b| n.saturating_mul(8).saturating_add(usize::from(b - b'0')));
+        at = at.saturating_add(BLOCK).saturating_add(size.div_ceil(BLOCK).saturating_mul(BLOCK));
+    }
+    data
 }

@@ -9,15 +9,12 @@ use gristmill_format::chess::source::GameTar;
 use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::source::{Chunk, ChunkSource, read_span};
 
-const BLOCK: usize = 512;
+use super::mended;
 
 /// The walk ends, offsets grow, names stay bounded, the index survives being stored, and every game decodes or says where.
 pub fn tar(data: &[u8]) {
     walked(data);
-    let mended = mended(data);
-    if mended != data {
-        walked(&mended);
-    }
+    walked(&mended::tar(data));
     written(data);
 }
 
@@ -49,7 +46,7 @@ fn walked(data: &[u8]) -> TarIndex {
 /// One regular file: name, byte at which it starts, contents.
 type Member = (String, u64, Vec<u8>);
 
-/// The regular files that the `tar` crate reads; `None` where it refuses the tar or reads it by another rule.
+/// The regular files that the `tar` crate reads; `None` where it refuses the tar, or reads it by another rule than ours.
 fn by_crate(data: &[u8]) -> Option<Vec<Member>> {
     let mut members = Vec::new();
     for entry in tar::Archive::new(data).entries().ok()? {
@@ -58,11 +55,40 @@ fn by_crate(data: &[u8]) -> Option<Vec<Member>> {
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).ok()?;
+        if is_by_another_rule(&mut entry, &name) {
+            return None;
+        }
         if (kind.is_file() || kind.is_contiguous()) && !name.ends_with('/') {
             members.push((name, entry.raw_file_position(), bytes));
         }
     }
     Some(members)
+}
+
+/// Where the crate has another rule:
+/// - extended headers: it takes no global one, and those of pax and GNU only behind a magic; an empty path is a name there; of two paths
+///   it takes the first, and that of GNU before that of pax; it passes over records that it does not understand;
+/// - long names of GNU may have zeros there;
+/// - links, folders and devices have the contents that their size says, we look whether a header follows;
+/// - a prefix belongs to the name only in version 00 of POSIX, and there also if the name has a backslash.
+fn is_by_another_rule<R: Read>(entry: &mut tar::Entry<'_, R>, name: &str) -> bool {
+    let header = entry.header().as_bytes();
+    let (kind, posix) = (header[156], &header[257..263] == b"ustar\0" && &header[263..265] != b"00");
+    let sized = matches!(kind, b'1'..=b'6') && entry.size() > 0;
+    if matches!(kind, b'g' | b'x' | b'X' | b'L' | b'K') || sized || posix || name.is_empty() || name.contains('\0') {
+        return true;
+    }
+    let (mut paths, mut sizes) = (Vec::new(), 0);
+    let Ok(records) = entry.pax_extensions() else { return true };
+    for record in records.into_iter().flatten() {
+        let Ok(record) = record else { return true };
+        match record.key_bytes() {
+            b"path" => paths.push(String::from_utf8_lossy(record.value_bytes()).into_owned()),
+            b"size" => sizes += 1,
+            _ => {}
+        }
+    }
+    paths.iter().any(|path| path != name) || sizes > 1
 }
 
 fn agree(data: &[u8], index: &TarIndex) {
@@ -72,20 +98,6 @@ fn agree(data: &[u8], index: &TarIndex) {
         .map(|e| (e.name.to_owned(), e.offset, data[e.offset as usize..][..e.len as usize].to_vec()))
         .collect();
     assert_eq!(ours, theirs, "two readers of tars, two answers");
-}
-
-/// `data` with a right checksum in each header that a reader comes to.
-pub fn mended(data: &[u8]) -> Vec<u8> {
-    let (mut data, mut at) = (data.to_vec(), 0usize);
-    while let Some(block) = data.get_mut(at..at.saturating_add(BLOCK)).filter(|block| block.iter().any(|b| *b != 0)) {
-        block[148..156].fill(b' ');
-        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        let digits = block[124..136].iter().skip_while(|b| **b == b' ').take_while(|b| b.is_ascii_digit());
-        let size = digits.fold(0usize, |n, b| n.saturating_mul(8).saturating_add(usize::from(b - b'0')));
-        at = at.saturating_add(BLOCK).saturating_add(size.div_ceil(BLOCK).saturating_mul(BLOCK));
-    }
-    data
 }
 
 /// What the `tar` crate writes is read back whole: names of every form, contents of any length.
