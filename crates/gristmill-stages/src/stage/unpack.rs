@@ -212,4 +212,16 @@ mod tests {
         assert_eq!(all, [0, 1, 2, 3]);
         assert_eq!(rows(&[], 3), Vec::<u32>::new());
     }
+
+    #[test]
+    fn a_use_that_straddles_two_passes_takes_the_rest_of_the_first() {
+        let all = uses(Unpack::Count(7), 10, 10).concat();
+        for pass in all.chunks(10) {
+            let mut sorted = pass.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..10).collect::<Vec<_>>());
+        }
+        assert_ne!(all[..10], all[10..20], "each pass has its own order");
+        assert_eq!(uses(Unpack::Rate(1.5), 3, 2), vec![vec![0, 1, 2]; 2]);
+    }
 }

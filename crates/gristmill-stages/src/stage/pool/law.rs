@@ -267,4 +267,26 @@ mod tests {
         }
         assert!(Limit::new(&limit(4.0, 1, 0.0, Some(9.0))).unwrap().part(2).is_err(), "each lane has half of it");
     }
+
+    #[test]
+    fn a_limit_at_its_least_is_accepted_and_what_is_no_number_is_not() {
+        let accepted = |max_diff, lanes| {
+            Limit::new(&limit(4.0, 1, -2.0, Some(max_diff))).and_then(|limit| limit.part(lanes)).is_ok()
+        };
+        assert!(accepted(3.0, 1) && !accepted(2.9, 1) && accepted(8.0, 2) && !accepted(7.9, 2));
+        assert!(!accepted(f64::NAN, 1) && accepted(f64::INFINITY, 1));
+        let part = Limit::new(&limit(2.0, 6, 2.0, Some(12.0))).unwrap().part(2).unwrap();
+        assert!(!part.draws(2, 0) && part.draws(3, 4) && !part.draws(3, 5), "from 3 chunks on, 1 left over");
+        assert!(part.admits(2, 0) && !part.admits(3, 1) && part.admits(3, 2), "up to 6");
+    }
+
+    #[test]
+    fn defaults_are_those_that_the_options_name() {
+        assert_eq!(WindowLawConfig::default(), law(0, 0.4, 0.75));
+        assert_eq!(RateLimitConfig::default(), limit(0.0, 1, 0.0, None));
+        assert!(Window::new(9, Some(&law(3, 1.0, 1.0))).unwrap().grows() && !Window::from(9).grows());
+        assert_eq!([Window::from(0).most(), Window::from(9).most(), Window::from(9).part(0, 2).most()], [1, 9, 1]);
+        let part = Window::new(100, Some(&law(10, 0.5, 1.0))).unwrap().part(50, 2);
+        assert_eq!([4, 5, 15, 400].map(|came| part.after(came)), [5, 5, 10, 50]);
+    }
 }

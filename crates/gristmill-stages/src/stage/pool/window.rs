@@ -355,4 +355,64 @@ mod tests {
             original.draw();
         }
     }
+
+    #[test]
+    fn a_pool_counts_chunks_that_came_before_it() {
+        let mut pool = Pool::new(Key::new(1, "pool"), 3);
+        pool.begin(5000);
+        pool.admit(0, 0..2);
+        pool.admit(1, 0..0);
+        pool.admit(2, 0..2);
+        assert_eq!((pool.total(), pool.chunks(), pool.capacity(), pool.live()), (5004, 3, 3, 3));
+        assert_eq!(pool.sources().collect::<Vec<_>>(), [0, 2], "a source without chunks is none");
+        let drawn: BTreeSet<u64> = (0..3).map(|_| pool.draw().unwrap()).map(|draw| draw.place).collect();
+        assert_eq!((drawn, pool.draw().unwrap().floor), (BTreeSet::from([5001, 5002, 5003]), 5001));
+    }
+
+    #[test]
+    fn the_chunk_at_a_place_is_there_until_it_is_pushed_out_or_superseded() {
+        let mut pool = pool(5, &[(0, 4), (1, 3)]);
+        let at = |pool: &Pool, place| pool.chunk_at(place).map(|chunk| (chunk.source, chunk.chunk));
+        assert_eq!(
+            [1, 2, 3, 6, 7].map(|place| at(&pool, place)),
+            [None, Some((0, 2)), Some((0, 3)), Some((1, 2)), None]
+        );
+        pool.supersede(1);
+        assert_eq!([2, 3, 4, 6].map(|place| at(&pool, place)), [Some((0, 2)), Some((0, 3)), None, None]);
+        assert_eq!((pool.live(), pool.undrawn.len()), (2, 2));
+        pool.admit(2, 0..4);
+        assert_eq!((pool.live(), pool.undrawn.len()), (4, 4), "the superseded one that is left is neither");
+    }
+
+    #[test]
+    fn a_state_that_does_not_fit_its_sources_changes_nothing() {
+        let mut original = pool(4, &[(0, 3), (1, 3)]);
+        original.draw();
+        original.supersede(0);
+        let state = original.state(|_| 3);
+        let sources = || vec![(0, vec![0, 1, 2]), (1, vec![0, 1, 2])];
+        let fits = |state: &PoolState, sources| {
+            let mut copy = Pool::new(Key::new(1, "pool"), 4);
+            let fits = copy.restore(state, sources).is_some();
+            assert_eq!(copy.total(), if fits { 6 } else { 0 });
+            fits.then_some(copy)
+        };
+        let copy = fits(&state, sources()).unwrap();
+        assert_eq!((copy.live(), copy.undrawn.len(), copy.passes()), (3, original.undrawn.len(), 0));
+        assert_eq!(copy.state(|_| 3), state);
+        assert!(fits(&state, sources()[..1].to_vec()).is_none() && fits(&state, sources()[1..].to_vec()).is_none());
+        for wrong in [
+            PoolState { uses: vec![0; 3], ..state.clone() },
+            PoolState { start: 1, ..state.clone() },
+            PoolState { evicted_of_first: 3, ..state.clone() },
+            PoolState { undrawn: vec![0, 5], ..state.clone() },
+            PoolState { undrawn: vec![4, 1], ..state.clone() },
+            PoolState { undrawn: vec![1, u64::MAX], ..state.clone() },
+            PoolState { undrawn: vec![u64::MAX, 1], ..state.clone() },
+            PoolState { gone: vec![4], ..state.clone() },
+        ] {
+            assert!(fits(&wrong, sources()).is_none(), "{wrong:?}");
+        }
+        assert!(fits(&PoolState { undrawn: vec![0, 4], gone: vec![], ..state }, sources()).is_some());
+    }
 }
