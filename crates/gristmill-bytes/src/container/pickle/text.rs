@@ -23,7 +23,7 @@ pub(super) fn long(input: &[u8], range: Range<usize>) -> Node {
         bytes = &bytes[..bytes.len() - 1];
     }
     if bytes.len() > 8 {
-        return Node::BigInt(Blob::Input(range.start..range.start + bytes.len()));
+        return Node::BigInt(Blob::Input(range));
     }
     let mut wide = [sign; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(long(&padded, 0..10), Node::Int(0x8000_0000), "in 10 bytes");
         assert_eq!(long(&padded, 10..20), Node::Int(i64::MIN + 5), "in 10 bytes");
         assert_eq!(long(&padded, 10..18), Node::Int(i64::MIN + 5));
-        assert_eq!(long(&[0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0], 0..10), Node::BigInt(Blob::Input(0..9)), "2^63");
+        assert_eq!(long(&[0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0], 0..10), Node::BigInt(Blob::Input(0..10)), "2^63");
         assert_eq!(long(&[9, 0, 0, 0, 0, 0, 0, 0x7f, 0xff], 0..9), Node::BigInt(Blob::Input(0..9)), "below -2^63");
         assert_eq!(decimal(b"-9223372036854775808").unwrap(), Node::Int(i64::MIN));
         let big = |bytes: &[u8]| Node::BigInt(Blob::Owned(bytes.into()));
