@@ -122,7 +122,8 @@ impl Inflater {
                     out.clear();
                     return Err(match refused {
                         Refused::TooLarge(bound) => too_large(bound).at_byte(at as u64),
-                        Refused::Damaged => salvage::explain(input, at, max - filled),
+                        Refused::Damaged => salvage::explain(input, at, max - filled)
+                            .unwrap_or_else(|| too_large(max).at_byte(at as u64)),
                         Refused::Other(e) => e,
                     });
                 }

@@ -46,23 +46,24 @@ fn stream(input: &[u8], at: usize, mut take: impl FnMut(&[u8]) -> bool) -> End {
     }
 }
 
-/// Says what is wrong with the member that starts at byte `at`, after the fast path refused it
-/// before it had produced `max` bytes.
-pub(super) fn explain(input: &[u8], at: usize, max: usize) -> Error {
-    let mut left = max;
+/// Says what is wrong with the member that starts at byte `at`, after the fast path refused it; none where more than `max` bytes come
+/// before the damage. The fast path takes the last 8 bytes for a trailer, so a cut file seems to it to end earlier.
+pub(super) fn explain(input: &[u8], at: usize, max: usize) -> Option<Error> {
+    let mut made = 0;
     let within = |fresh: &[u8]| {
-        left = left.saturating_sub(fresh.len());
-        left > 0
+        made += fresh.len();
+        made <= max
     };
-    match stream(input, at, within) {
+    Some(match stream(input, at, within) {
+        End::Enough => return None,
         End::Truncated => {
             Error::new(Kind::Truncated, "the gzip data ends before its last member does").at_byte(input.len() as u64)
         }
         End::Corrupt(byte, why) => Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte),
-        End::Complete(_) | End::Enough => {
+        End::Complete(_) => {
             Error::new(Kind::Corrupt, "damaged gzip data: a header libdeflate refuses").at_byte(at as u64)
         }
-    }
+    })
 }
 
 /// Replaces `out` by up to `max` bytes of what `input` holds, up to the first damage.
@@ -119,4 +120,24 @@ fn fill(input: &[u8], max: usize, out: &mut Vec<u8>) -> End {
         out.extend_from_slice(&fresh[..fresh.len().min(max - out.len())]);
         out.len() < max
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gzip::{Inflater, compress};
+    use super::*;
+
+    #[test]
+    fn a_cut_file_beyond_the_bound_is_too_large() {
+        let file = compress(6, &vec![0; 1 << 18]).unwrap();
+        let (mut whole, mut out) = (Vec::new(), Vec::new());
+        for cut in (40..file.len() - 8).step_by(13) {
+            let cut = &file[..cut];
+            let there = salvage(cut, 1 << 20, &mut whole);
+            for (max, kind) in [(there - 1, Kind::TooLarge), (there, Kind::Truncated), (there + 1, Kind::Truncated)] {
+                let e = Inflater::default().inflate(cut, max, &mut out).unwrap_err();
+                assert_eq!(e.kind(), kind, "{} bytes, {there} in them, at most {max}: {e}", cut.len());
+            }
+        }
+    }
 }
