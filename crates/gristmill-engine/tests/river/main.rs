@@ -28,6 +28,7 @@ mod outages;
 mod packs;
 mod progress;
 mod pruning;
+mod refill;
 mod rescoring;
 mod resume;
 mod rot;

@@ -12,6 +12,7 @@ use gristmill_stages::stage::Draw;
 use gristmill_stages::stage::load::Source;
 use gristmill_stages::stage::pool::Contents;
 
+use super::refill::Step;
 use super::room::size_hint;
 use super::{Chain, Fault, Inner, KEEP_BYTES};
 use crate::pipeline::draw::branch::{Block, Phase};
@@ -71,6 +72,7 @@ impl Chain {
         let frames = known.map(|contents| contents.frames as usize).filter(|frames| *frames > 0);
         let of = Use { branch: b, id, draw, keep, frames };
         branch.decoding += 1;
+        inner.fold.refills.ticket(Step::Decode);
         self.further(&inner);
         drop(inner);
         self.shared.time.works();

@@ -12,54 +12,14 @@ use gristmill_stages::stage::batch::Batcher;
 use gristmill_stages::stage::{Later, Row, Standing};
 
 use crate::pipeline::chain::line::{LaneFold, Run};
+use crate::pipeline::chain::pieces::{Building, Fill, Outgoing, PIECE_ROWS, Piece};
+use crate::pipeline::chain::refill::{Has, Refills};
 use crate::pipeline::draw::branch::Block;
 use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::plan::skip::Skips;
 
-/// Rows of one encode task.
-pub(in crate::pipeline) const PIECE_ROWS: usize = 64;
-
 /// Changes of reservoirs that are noted at most, so that a long run of batches that are left out takes bounded memory.
 const MOST_CHANGES: usize = 1 << 20;
-
-/// Copies from a block into slots.
-#[derive(Debug)]
-pub(in crate::pipeline) struct Fill {
-    pub(in crate::pipeline) number: u64,
-    pub(in crate::pipeline) block: Arc<Block>,
-    /// Row of the block, slot.
-    pub(in crate::pipeline) rows: Vec<(u32, u32)>,
-}
-
-/// Rows of a batch to encode, once `after` fills are done.
-#[derive(Debug)]
-pub(in crate::pipeline) struct Piece {
-    pub(in crate::pipeline) batch: u64,
-    pub(in crate::pipeline) first: usize,
-    pub(in crate::pipeline) rows: Vec<(u32, Provenance)>,
-    pub(in crate::pipeline) sheet: Arc<Sheet>,
-    after: u64,
-}
-
-/// A batch being built.
-#[derive(Debug)]
-pub(in crate::pipeline) struct Building {
-    pub(in crate::pipeline) number: u64,
-    pub(in crate::pipeline) sheet: Arc<Sheet>,
-    /// Real rows, once closed.
-    pub(in crate::pipeline) closed: Option<usize>,
-    pub(in crate::pipeline) encoded: usize,
-    open_rows: Vec<(u32, Provenance)>,
-    assigned: usize,
-}
-
-/// What leaves a chain, in order.
-#[derive(Debug)]
-pub(in crate::pipeline) enum Outgoing {
-    Batch(Building),
-    Fault(Error),
-    End,
-}
 
 /// Where everything stood when a batch was complete; the steps of each lane know it of themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,6 +41,8 @@ pub(in crate::pipeline) struct Fold {
     /// Batches whose rows are drawn and go nowhere.
     skips: Skips,
     pub(in crate::pipeline) free: Vec<u32>,
+    /// Rows of a restored chain that are to be read again.
+    pub(in crate::pipeline) refills: Refills,
     pub(in crate::pipeline) outgoing: VecDeque<Outgoing>,
     pub(in crate::pipeline) ended: bool,
     /// The fill under construction, then those to run.
@@ -118,6 +80,7 @@ impl Fold {
             batcher: Batcher::new(batch_size, 0),
             skips,
             free: (0..slots).rev().collect(),
+            refills: Refills::default(),
             outgoing: VecDeque::new(),
             ended: false,
             filling: None,
@@ -180,14 +143,7 @@ impl Fold {
 
     /// Opens the next batch on a sheet.
     pub(in crate::pipeline) fn open(&mut self, sheet: Sheet) {
-        self.outgoing.push_back(Outgoing::Batch(Building {
-            number: self.batcher.number(),
-            sheet: Arc::new(sheet),
-            closed: None,
-            encoded: 0,
-            open_rows: Vec::with_capacity(PIECE_ROWS),
-            assigned: 0,
-        }));
+        self.outgoing.push_back(Outgoing::Batch(Building::new(self.batcher.number(), sheet)));
     }
 
     /// How many of `left` rows a lane may take as one run: as many as there are slots for, and as come out at most before
@@ -254,9 +210,13 @@ impl Fold {
         self.run = run;
     }
 
-    /// Lets a row go that will not be given out; its slot is free once it was filled.
+    /// Lets a row go that will not be given out; its slot is free once it was filled, or at once if it was not read again so far.
     pub(in crate::pipeline) fn discard(&mut self, row: Row) {
-        self.discarded.push_back((self.issued + u64::from(self.filling.is_some()), row.slot));
+        match self.refills.unwant(row.slot) {
+            None => self.discarded.push_back((self.issued + u64::from(self.filling.is_some()), row.slot)),
+            Some(true) => self.free.push(row.slot),
+            Some(false) => {}
+        }
     }
 
     /// A slot whose row was discarded and is filled by now.
@@ -284,12 +244,12 @@ impl Fold {
             return;
         }
         let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
-        batch.open_rows.push((row.slot, row.from));
-        batch.assigned += 1;
+        self.refills.want(row.slot);
+        batch.add(row.slot, row.from);
         if place.last {
             batch.closed = Some(batch.assigned);
         }
-        if place.last || batch.open_rows.len() == PIECE_ROWS {
+        if place.last || batch.open() == PIECE_ROWS {
             self.pieces.extend(batch.piece(after));
         }
         if place.last {
@@ -401,7 +361,43 @@ impl Fold {
 
     /// Whether there is such a piece.
     pub(in crate::pipeline) fn has_ready_piece(&self) -> bool {
-        self.pieces.front().is_some_and(|piece| piece.after <= self.filled)
+        self.pieces
+            .front()
+            .is_some_and(|piece| piece.after <= self.filled && self.refills.has(piece.slots()) == Has::All)
+    }
+
+    /// The chunk of a restored reservoir that the next piece waits for.
+    pub(in crate::pipeline) fn urgent_refill(&self) -> Option<u32> {
+        match self.refills.has(self.pieces.front()?.slots()) {
+            Has::Waits(chunk) => Some(chunk),
+            Has::All | Has::Fails(_) => None,
+        }
+    }
+
+    /// Where a batch needs a row of a restored reservoir that cannot be had, it gives way to the error, and the stream ends. A function of the
+    /// rows alone: all pieces before the first one have theirs, and so have the rows before it.
+    pub(in crate::pipeline) fn break_off(&mut self) -> Option<&Error> {
+        while let Has::Fails(chunk) = self.refills.has(self.pieces.front()?.slots()) {
+            let number = self.pieces.front()?.batch;
+            let of = |out: &Outgoing| matches!(out, Outgoing::Batch(batch) if batch.number == number);
+            let Some(at) = self.outgoing.iter().position(of) else {
+                // Rows of a batch that was left out at the end go nowhere.
+                self.pieces.pop_front();
+                continue;
+            };
+            self.outgoing.truncate(at);
+            self.pieces.clear();
+            self.flush();
+            self.ended = true;
+            self.outgoing.extend(self.refills.error(chunk).map(Outgoing::Fault));
+            self.outgoing.push_back(Outgoing::End);
+            self.refills.end();
+            return match self.outgoing.get(at) {
+                Some(Outgoing::Fault(error)) => Some(error),
+                _ => None,
+            };
+        }
+        None
     }
 
     /// Rows of a batch are encoded; their slots are free again.
@@ -443,17 +439,6 @@ impl Fold {
     /// Where the parts of each lane stood at the delivered mark.
     pub(in crate::pipeline) fn later(&self) -> Vec<Vec<Later>> {
         self.lanes.iter().map(LaneFold::later).collect()
-    }
-}
-
-impl Building {
-    fn piece(&mut self, after: u64) -> Option<Piece> {
-        if self.open_rows.is_empty() {
-            return None;
-        }
-        let rows = std::mem::replace(&mut self.open_rows, Vec::with_capacity(PIECE_ROWS));
-        let first = self.assigned - rows.len();
-        Some(Piece { batch: self.number, first, rows, sheet: Arc::clone(&self.sheet), after })
     }
 }
 

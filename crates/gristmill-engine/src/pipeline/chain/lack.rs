@@ -7,7 +7,7 @@ use gristmill_runtime::runtime::handoff::Taken;
 use gristmill_runtime::runtime::scheduler::Lane;
 
 use super::{Chain, Inner};
-use crate::pipeline::chain::fold::Outgoing;
+use crate::pipeline::chain::pieces::Outgoing;
 use crate::pipeline::draw::branch::{Branch, Phase};
 use crate::pipeline::loader::output::Delivery;
 use crate::pipeline::watch::stall::{Cause, Lack, Totals, Work};
@@ -68,13 +68,14 @@ impl Chain {
         if inner.outbox.is_some() || self.handoff.is_closed() || self.handoff.counts().waiting > 0 {
             return Lack::Of(Cause::Handoff);
         }
-        if !inner.refills.is_empty() || inner.refilling > 0 {
+        if fold.refills.is_still() {
             return Lack::Of(Cause::Pool);
         }
         if let Some(Outgoing::Batch(batch)) = fold.outgoing.front()
             && batch.closed.is_some()
         {
             return match fold.pieces.front().filter(|piece| piece.batch == batch.number) {
+                Some(_) if fold.urgent_refill().is_some() => Lack::Of(Cause::Pool),
                 Some(_) if inner.encoding >= self.plan.ceiling => Lack::Of(Cause::Encode),
                 Some(_) if fold.fills.is_empty() && !fold.has_ready_piece() => Lack::Of(Cause::Copy),
                 Some(_) => self.unmanned(Lane::Work),

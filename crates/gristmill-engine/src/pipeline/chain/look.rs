@@ -58,7 +58,7 @@ impl Chain {
     }
 
     /// Takes slots for rows whose bytes are never read.
-    pub(super) fn fill_blindly(&self, rows: &[(u32, u32)]) {
+    pub(in crate::pipeline) fn fill_blindly(&self, rows: &[(u32, u32)]) {
         self.slots.fill_blindly(rows.iter().map(|(_, slot)| *slot));
     }
 }

@@ -10,7 +10,10 @@ mod lack;
 pub(in crate::pipeline) mod line;
 mod look;
 mod pass;
+pub(in crate::pipeline) mod pieces;
 mod read;
+pub(in crate::pipeline) mod refill;
+mod reread;
 mod room;
 mod settle;
 
@@ -33,6 +36,7 @@ use gristmill_runtime::runtime::sheet::SheetPool;
 use gristmill_runtime::runtime::slots::Slots;
 use gristmill_stages::stage::join::Join;
 
+use self::refill::{For, Step};
 use self::room::Room;
 use crate::pipeline::chain::conform::Conforms;
 use crate::pipeline::chain::fold::Fold;
@@ -148,9 +152,6 @@ pub(in crate::pipeline) struct Inner {
     spare_bytes: Vec<Counted<Vec<u8>>>,
     room: Room,
     encoding: usize,
-    /// Rows of a restored reservoir that are still to be read: the chain is still until there are none.
-    pub(in crate::pipeline) refills: Vec<Refill>,
-    pub(in crate::pipeline) refilling: usize,
     outbox: Option<Delivery>,
     /// Batches that were handed out and count as delivered later, the oldest first.
     uncounted: VecDeque<u64>,
@@ -165,18 +166,6 @@ impl Inner {
             branch.forget_before(*head);
         }
     }
-}
-
-/// Rows of one chunk that a restored reservoir or cache holds.
-#[derive(Debug)]
-pub(in crate::pipeline) struct Refill {
-    pub(in crate::pipeline) branch: usize,
-    pub(in crate::pipeline) source: u64,
-    pub(in crate::pipeline) chunk: u32,
-    /// Frame of the chunk, slot.
-    pub(in crate::pipeline) rows: Vec<(u32, u32)>,
-    /// Place of the chunk and use whose row the cache holds, slot.
-    pub(in crate::pipeline) cached: Vec<((u64, u16), u32)>,
 }
 
 /// One loader output.
@@ -240,8 +229,6 @@ impl Chain {
             spare_bytes: Vec::new(),
             room,
             encoding: 0,
-            refills: Vec::new(),
-            refilling: 0,
             outbox: None,
             uncounted: VecDeque::new(),
             digests: BTreeMap::new(),
@@ -373,24 +360,9 @@ impl Chain {
     }
 
     fn work_one(&self) -> bool {
-        let mut inner = self.lock();
-        let ready = inner.refills.iter().rposition(|refill| !self.shared.outages.rests(refill.source));
-        if let Some(refill) = ready.map(|at| inner.refills.swap_remove(at)) {
-            if !inner.room.refills(inner.refilling) {
-                inner.refills.push(refill);
-                return false;
-            }
-            inner.refilling += 1;
-            let roster = Arc::clone(&inner.branches[refill.branch].roster);
-            if !roster.ready() {
-                inner.refilling -= 1;
-                inner.refills.push(refill);
-                return false;
-            }
-            let chunk = inner.chunk();
-            drop(inner);
-            self.refill_one(refill, &roster, chunk);
-            return true;
+        let Some(mut inner) = self.decode_again(self.lock(), For::Batches) else { return true };
+        if inner.fold.refills.is_still() {
+            return false;
         }
         self.settle(&mut inner);
         if let Some(fill) = inner.fold.fills.pop_front() {
@@ -408,7 +380,10 @@ impl Chain {
             self.encode_one(piece);
             return true;
         }
-        self.decode_one(inner)
+        // What no batch waits for comes after draws, but for one now and then: files may be deleted once their rows were read.
+        let due = inner.fold.refills.has_turn(Step::Decode);
+        let Some(inner) = (if due { self.decode_again(inner, For::Later) } else { Some(inner) }) else { return true };
+        self.decode_one(inner) || self.decode_again(self.lock(), For::Later).is_none()
     }
 }
 

@@ -10,6 +10,7 @@ use gristmill_runtime::runtime::counted::Counted;
 use gristmill_runtime::runtime::scheduler::Lane;
 
 use super::decode::Use;
+use super::refill::{For, Step};
 use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
 use crate::pipeline::draw::branch::{Block, Phase};
@@ -42,6 +43,12 @@ impl Chain {
                 return false;
             }
         }
+        // What waiting batches lack of a restored reservoir comes before new draws.
+        let Some(inner) = self.fetch_again(inner, For::Batches) else { return true };
+        let due = !inner.fold.ended && inner.fold.refills.has_turn(Step::Fetch);
+        let Some(mut inner) = (if due { self.fetch_again(inner, For::Later) } else { Some(inner) }) else {
+            return true;
+        };
         let ahead = self.ahead();
         let (mut fault, mut more) = (None, false);
         let Inner { branches, spare_chunks, fold, .. } = &mut *inner;
@@ -64,7 +71,8 @@ impl Chain {
         });
         let Some((_, _, b)) = oldest.min() else {
             self.settle(&mut inner);
-            return more;
+            let later = !inner.fold.ended && self.fetch_again(inner, For::Later).is_none();
+            return more || later;
         };
         let unread = inner.branches[b].window.iter().rev().take_while(|ticket| matches!(ticket.phase, Phase::Planned));
         let wakes = more || unread.count() > self.read_span();
@@ -77,6 +85,7 @@ impl Chain {
         let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.clone());
         let (of, taken) = (Use { branch: b, id, draw: ticket.draw, keep: ticket.keep, frames: None }, ticket.taken);
         let own = branch.plan.number;
+        inner.fold.refills.ticket(Step::Fetch);
         self.further(&inner);
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
@@ -101,11 +110,13 @@ impl Chain {
                     }
                 }
                 let mut inner = self.lock();
-                let Some(mut bytes) = inner.stored((b, number), source.stored_bytes(chunk as usize)) else {
+                let Some(mut bytes) =
+                    inner.stored(source.stored_bytes(chunk as usize), |inner| inner.urgent() == Some((b, number)))
+                else {
                     if let Some(ticket) = inner.branches[b].ticket(number) {
                         (ticket.phase, ticket.open) = (Phase::Planned, Some(source));
                     }
-                    refused = true;
+                    (refused, inner.room.refused) = (true, true);
                     return Ok(Phase::Planned);
                 };
                 drop(inner);

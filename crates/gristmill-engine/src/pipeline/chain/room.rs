@@ -21,6 +21,8 @@ pub(super) struct Room {
     stored_bytes: usize,
     /// Kept free of all chunks but those that rows come from next, one of each branch and its stored bytes.
     reserve: usize,
+    /// Whether a place more is kept free.
+    refills: bool,
     decoded: Arc<Count>,
     stored: Arc<Count>,
     /// Whether a reader was turned away since the last look.
@@ -40,6 +42,7 @@ impl Room {
             max,
             stored_bytes: usize::try_from(stored).unwrap_or(usize::MAX),
             reserve: reserved.saturating_mul(max),
+            refills: false,
             decoded: Arc::default(),
             stored: Arc::default(),
             refused: false,
@@ -53,6 +56,11 @@ impl Room {
 
     /// Whether `bytes` more leave the reserve free.
     fn has(&self, bytes: usize) -> bool {
+        self.has_for_refill(bytes.saturating_add(if self.refills { self.max } else { 0 }))
+    }
+
+    /// The same for one chunk of a refill at a time, whose place is kept free, too.
+    fn has_for_refill(&self, bytes: usize) -> bool {
         let taken = self.decoded.bytes().saturating_add(bytes).saturating_add(self.reserve);
         taken <= self.places.saturating_mul(self.max)
     }
@@ -63,9 +71,9 @@ impl Room {
         excess == 0 || excess <= self.places.saturating_mul(self.max) / 2 && self.has(excess)
     }
 
-    /// Whether one more chunk of a state may be read and decoded now, while `now` others are.
-    pub(super) fn refills(&self, now: usize) -> bool {
-        now == 0 || 2 * (now + 1) <= self.places
+    /// While a reservoir is refilled, a place is kept free for a chunk of the refill, where there is one to spare.
+    pub(super) fn refills(&mut self, refills: bool) {
+        self.refills = refills && self.reserve.saturating_add(self.max) < self.places.saturating_mul(self.max);
     }
 }
 
@@ -79,6 +87,7 @@ impl Inner {
 
     /// Whether a chunk may be decoded that will probably take `size` bytes; unused buffers are freed first.
     pub(super) fn has_room_to_decode(&mut self, size: usize, urgent: bool) -> bool {
+        self.room.refills(!self.fold.refills.is_done());
         let full = |inner: &Inner| inner.spare_chunks.is_empty() && inner.room.decoded.buffers() >= inner.room.places;
         let fits = |inner: &Inner| inner.room.has(inner.room.excess(0).saturating_add(size.min(inner.room.max)));
         if !fits(self) {
@@ -87,8 +96,25 @@ impl Inner {
         !full(self) && (urgent || fits(self))
     }
 
-    /// A buffer for `size` stored bytes of the chunk of a draw, already counted; `None` while there is no room for them.
-    pub(super) fn stored(&mut self, draw: (usize, u64), size: usize) -> Option<Counted<Vec<u8>>> {
+    /// Whether a chunk of a refill is read where there is no room for its `size` bytes beside all else: the one that the next batch waits
+    /// for, and one at a time.
+    pub(super) fn lets_fetch(&self, id: u32, size: usize) -> bool {
+        let refills = &self.fold.refills;
+        let has_place = || refills.is_still() || self.room.has_for_refill(self.room.excess(size));
+        self.fold.urgent_refill() == Some(id) || refills.under_way()[0] <= 1 && has_place()
+    }
+
+    /// The same of decoding it, which will probably take `size` bytes.
+    pub(super) fn lets_decode(&self, id: u32, size: usize) -> bool {
+        let refills = &self.fold.refills;
+        let bytes = self.room.excess(0).saturating_add(size.min(self.room.max));
+        let has_place = || refills.is_still() || self.room.has_for_refill(bytes);
+        self.fold.urgent_refill() == Some(id) || refills.under_way()[1] == 0 && has_place()
+    }
+
+    /// A buffer for `size` stored bytes, already counted; `None` while there is no room for them, unless they are `urgent`.
+    pub(super) fn stored(&mut self, size: usize, urgent: impl FnOnce(&Inner) -> bool) -> Option<Counted<Vec<u8>>> {
+        self.room.refills(!self.fold.refills.is_done());
         let mut spare = self.spare(size);
         // What an unused buffer has is counted already.
         let more =
@@ -99,8 +125,7 @@ impl Inner {
         if !self.room.may_read(more(&spare)) {
             spare = None;
         }
-        if !self.room.may_read(more(&spare)) && self.urgent() != Some(draw) {
-            self.room.refused = true;
+        if !self.room.may_read(more(&spare)) && !urgent(self) {
             return None;
         }
         let mut bytes = spare.unwrap_or_else(|| Counted::new(&self.room.stored));

@@ -13,7 +13,7 @@ use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::lane::HashLane;
 
 use super::{Chain, Inner, keep};
-use crate::pipeline::chain::fold::Outgoing;
+use crate::pipeline::chain::pieces::Outgoing;
 use crate::pipeline::draw::barren;
 use crate::pipeline::draw::branch::{Block, Branch, Phase};
 use crate::pipeline::draw::drawer::Drawer;
@@ -39,7 +39,7 @@ impl Chain {
             inner.fold.free.push(slot);
         }
         let passed = inner.fold.delivered.batch;
-        if inner.refills.is_empty() && inner.refilling == 0 {
+        if !inner.fold.refills.is_still() {
             while !inner.fold.ended && self.fold_one(inner) {}
             // Several reservoirs are filled together, whosever turn it is.
             for lane in (0..inner.fold.lanes.len()).filter(|_| self.plan.lanes.len() > 1) {
@@ -49,6 +49,10 @@ impl Chain {
         }
         if inner.fold.delivered.batch != passed {
             inner.forget();
+        }
+        self.break_off(inner);
+        if inner.fold.refills.called() {
+            self.shared.signal.notify(Lane::Read);
         }
         if std::mem::take(&mut inner.room.refused) {
             self.shared.signal.notify(Lane::Read);

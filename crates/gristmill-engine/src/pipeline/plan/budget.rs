@@ -9,7 +9,7 @@ use gristmill_runtime::runtime::sheet::sheet_bytes;
 use gristmill_runtime::runtime::slots::Long;
 use gristmill_stages::config::{DataLoaderConfig, MemorySize};
 
-use crate::pipeline::chain::fold::PIECE_ROWS;
+use crate::pipeline::chain::pieces::PIECE_ROWS;
 use crate::pipeline::chain::windows;
 use crate::pipeline::plan::{ChainPlan, DrawPlan, Plan, plan};
 

@@ -284,6 +284,7 @@ impl Recall {
             let told = branch.replay.iter().map(|admission| admission.id);
             told.chain(branch.waiting.iter().map(|(id, _)| *id)).for_each(|id| branch.roster.hold(id));
         }
+        chain.hold_refills();
         Ok(vanished)
     }
 }

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use gristmill_format::encode::Provenance;
 use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::stage::load::SourceLog;
 use gristmill_stages::stage::pool::Lost as Uncached;
 use gristmill_stages::stage::{Row, Standing};
 
 use crate::pipeline::chain::fold::Mark;
-use crate::pipeline::chain::{Chain, Inner, Refill};
+use crate::pipeline::chain::refill::{Refill, Refills};
+use crate::pipeline::chain::{Chain, Inner};
 use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::drawer::Drawer;
 use crate::pipeline::draw::passes::Passes;
@@ -18,12 +20,12 @@ use crate::pipeline::resume::vanished::Lost;
 
 /// What is to be read again, by branch, source and chunk.
 #[derive(Default)]
-struct Refills(BTreeMap<(usize, u64, u32), Refill>);
+struct Again(BTreeMap<(usize, u64, u32), Refill>);
 
 /// At most this many draws are made again: many times more than lie between two copies of the largest window.
 const MOST_AGAIN: u64 = 1 << 28;
 
-impl Refills {
+impl Again {
     fn of(&mut self, branch: usize, source: u64, chunk: u32) -> &mut Refill {
         let new = || Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
         self.0.entry((branch, source, chunk)).or_insert_with(new)
@@ -70,14 +72,14 @@ impl Chain {
         ChainState { batch: mark.batch, skipped, passes, lanes: lanes.collect() }
     }
 
-    /// Takes a state over before anything ran. The rows of the reservoirs are read again by the workers.
+    /// Takes a state over before anything ran. The rows of the reservoirs are read again while the chain runs, or before it does.
     ///
     /// What is `lost` is left out. Errors: `State` where the state and the plan or files do not fit.
     pub(in crate::pipeline) fn restore(&self, state: &ChainState, lost: &Lost) -> Result<()> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let mut inner = self.lock();
         let inputs = self.plan.inputs();
-        let mut refills = Refills::default();
+        let mut refills = Again::default();
         let mut mark = Mark { batch: state.batch, ..Mark::default() };
         let mut standings = Vec::new();
         for (l, plan) in self.plan.lanes.iter().enumerate() {
@@ -110,8 +112,25 @@ impl Chain {
             (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
         inner.fold.restore(mark, standings, self.plan.batch_size).map_err(|what| unfit(&what))?;
-        inner.refills = refills.0.into_values().collect();
+        let refills: Vec<Refill> = refills.0.into_values().collect();
+        inner.fold.refills = self.refills(&inner, refills);
         Ok(())
+    }
+
+    /// How rows are read again. The chain is still until then where what it decides depends on their bytes, and where a file has to be
+    /// read whole for each chunk: in any other order than that of files it would be read many times.
+    fn refills(&self, inner: &Inner, refills: Vec<Refill>) -> Refills {
+        let caches = refills.iter().any(|refill| !refill.cached.is_empty());
+        if self.shared.sight.is_some() && !caches && !self.plan.reads_positions() {
+            refills.iter().for_each(|refill| self.fill_blindly(&refill.rows));
+            return Refills::default();
+        }
+        let mut last = None;
+        let solid = refills.iter().any(|Refill { branch, source, .. }| {
+            last.replace((*branch, *source)) != Some((*branch, *source))
+                && inner.branches[*branch].roster.name(*source).is_some_and(|name| SourceLog::is_solid(&name))
+        });
+        Refills::new(refills, caches || solid || self.plan.reads_positions())
     }
 
     /// Makes the draws of a branch again, up to the saved one.
@@ -162,7 +181,7 @@ impl Chain {
         inner: &mut Inner,
         first: usize,
         saved: &HeldRows,
-        (lost, refills): (&Lost, &mut Refills),
+        (lost, refills): (&Lost, &mut Again),
     ) -> Result<Vec<Row>> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let row = |row: Option<(u32, Provenance)>| {
@@ -182,7 +201,7 @@ impl Chain {
     }
 
     /// Takes over what was decided on the draws of branch `b`, and what its cache held.
-    fn restore_accepted(&self, inner: &mut Inner, b: usize, saved: &BranchState, refills: &mut Refills) -> Result<()> {
+    fn restore_accepted(&self, inner: &mut Inner, b: usize, saved: &BranchState, refills: &mut Again) -> Result<()> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let Inner { branches, fold, .. } = inner;
         let Branch { accept, drawer, .. } = &mut branches[b];

@@ -456,6 +456,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
         stages.extend(together(of_lanes, chain.plan.lanes.len()));
     }
     of_steps(chain, &inner.fold.lanes, stages);
+    let unread = Some(inner.fold.refills.unread()).filter(|unread| *unread > 0);
     drop(inner);
     let counts = chain.handoff.counts();
     let totals = &chain.totals;
@@ -470,6 +471,11 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             capacity: chain.handoff.capacity() as u64,
             consumer_wait_ns: Some(chain.handoff.waited_ns()),
         }),
-        ..row(&chain.plan.stage, "tensor_generator", Vec::new(), vec![busy(&totals.encoding), batches, rows])
+        ..row(
+            &chain.plan.stage,
+            "tensor_generator",
+            unread.map(|unread| gauge("restored_chunks_unread", unread, None)).into_iter().collect(),
+            vec![busy(&totals.encoding), batches, rows],
+        )
     });
 }

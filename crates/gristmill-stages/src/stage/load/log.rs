@@ -312,6 +312,12 @@ impl SourceLog {
         detect::detect(gristmill_runtime::key::of_name(name), &[]).is_ok_and(|format| format.is_some_and(one))
     }
 
+    /// Whether a file of this name is read whole for any of its chunks.
+    pub fn is_solid(name: &str) -> bool {
+        let solid = |format| detect::access(format) == Access::Solid;
+        detect::detect(gristmill_runtime::key::of_name(name), &[]).is_ok_and(|format| format.is_some_and(solid))
+    }
+
     /// Current name of a source's file, relative to the store's root.
     pub fn name(&self, id: u64) -> Option<Arc<str>> {
         let found = self.file(id)?;
