@@ -19,7 +19,7 @@ fn pool_total(loader: &DataLoader) -> u64 {
     metrics.of_kind("shuffling_chunk_pool").next().and_then(|pool| pool.gauge("chunks_total")).map_or(0, |g| g.value)
 }
 
-fn wait_for(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
+pub(super) fn wait_for(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:#?}", loader.metrics());

@@ -7,6 +7,7 @@ use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
 use gristmill_generate::ChessOptions;
 
+use super::arrivals::wait_for;
 use super::games::{config, generate, hash, hashes, ids, loader, next, of_pool, options, preset};
 
 fn live(folder: &Path, spill: Option<&Path>) -> Lc0Preset {
@@ -54,6 +55,28 @@ fn a_state_goes_on_although_every_file_has_left_the_disk() {
     assert!(bare.start().unwrap_err().to_string().contains("is gone"));
     let error = loader(&live(folder.path(), None)).load(&state, Missing::Spill).unwrap_err().to_string();
     assert!(error.contains("`spill`"), "{error}");
+}
+
+#[test]
+fn files_outside_the_window_are_held_until_a_restored_reservoir_has_their_rows() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(options(folder.path(), 12));
+    let of_twelve = |spill| Lc0Preset { pool: 12, reservoir: Some(300), ..live(folder.path(), spill) };
+    let original = loader(&of_twelve(None));
+    hashes(&original, "", 3);
+    generate(ChessOptions { first: 101, ..options(folder.path(), 12) });
+    wait_for("the newer games", &original, || of_pool(&original, "chunks_total") == 24);
+    hashes(&original, "", 1);
+    let state = original.state().unwrap();
+    let rest = hashes(&original, "", 30);
+    let spill = notes.path().join("spill");
+    let restored = loader(&of_twelve(Some(&spill)));
+    restored.restore(&state).unwrap();
+    let first = hashes(&restored, "", 1);
+    let held = files(&spill.join("rank-0-of-1"));
+    assert!(held > 12, "{held} files; the window has 12");
+    empty(folder.path());
+    assert_eq!([first, hashes(&restored, "", 29)].concat(), rest);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{DataLoaderConfig, IoErrors};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error, Next};
+use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::container::gzip;
 
 use super::games::{config, generate, hash, hashes, ids, mixed, next, options, preset, varied};
 
@@ -128,6 +130,39 @@ fn a_damaged_game_is_an_error_in_the_place_of_the_first_batch_that_needs_it() {
     let again = DataLoader::new(config(&Pass::options(pass.folder.path(), 2))).unwrap();
     again.restore(&state).unwrap();
     assert_eq!(until_it_ends(&again).0, pass.rest(|number| number >= batches[0]));
+}
+
+/// Leaves one frame of a game, in a file of the same size and time.
+fn shorten(path: &Path) {
+    let (stored, modified) = (std::fs::read(path).unwrap(), std::fs::metadata(path).unwrap().modified().unwrap());
+    let mut records = Vec::new();
+    gzip::Inflater::default().inflate(&stored, 1 << 24, &mut records).unwrap();
+    let short = gzip::compress(9, &records[..V6_BYTES]).unwrap();
+    let (header, rest) = short.split_at(10);
+    assert_eq!(header[3], 0, "a header without flags");
+    // A field that readers pass over fills the rest.
+    let spare = stored.len() - short.len() - 2;
+    let mut bytes = header.to_vec();
+    bytes[3] = 4;
+    bytes.extend(u16::try_from(spare).unwrap().to_le_bytes());
+    bytes.extend(vec![0; spare]);
+    bytes.extend(rest);
+    std::fs::write(path, bytes).unwrap();
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+}
+
+#[test]
+fn a_game_that_lacks_a_frame_is_an_error_in_the_place_of_the_first_batch_that_needs_it() {
+    let pass = Pass::new();
+    let (game, batches) = pass.held.iter().max_by_key(|(_, batches)| batches.len()).unwrap();
+    assert!(batches.len() > 2, "more than its first frame is held: {batches:?}");
+    shorten(game);
+    for threads in [1, 8] {
+        let (came, error) = until_it_ends(&pass.restored(config(&Pass::options(pass.folder.path(), threads))));
+        assert_eq!(came, pass.rest(|number| number < batches[0]), "{threads} threads");
+        let error = error.unwrap().to_string();
+        assert!(error.contains(game.file_name().unwrap().to_str().unwrap()) && error.contains("no frame"), "{error}");
+    }
 }
 
 #[test]
