@@ -116,7 +116,8 @@ def test_each_extra_brings_what_it_is_named_for() -> None:
     assert len(asked) > 8
     for module, extra in asked:
         assert PACKAGES.get(module, module) in extras[extra], (module, extra)
-    texts = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "python").rglob("*.py*"), ROOT / "README.md"]
+    files = [file for folder in ("docs", "python") for file in (ROOT / folder).rglob("*")]
+    texts = [ROOT / "README.md", *(file for file in files if file.suffix in {".md", ".py", ".pyi"})]
     said = {extra for text in texts for extra in re.findall(r"gristmill\[([\w-]+)\]", text.read_text())}
     assert len(said) > 5
     assert said <= set(extras)
