@@ -123,6 +123,12 @@ pub trait Encoder: Send + Sync + Debug {
         false
     }
 
+    /// The part of a record that each tensor is, by its first byte and its bytes, if rows are copies of such parts and of nothing else: a
+    /// table may then copy them without this encoder.
+    fn parts(&self) -> Option<&[(usize, usize)]> {
+        None
+    }
+
     /// Whether its rows depend on the long vector of a record, or on a field that a packed record has by that vector alone. Where
     /// not, a reader may leave both out: [`Row::sparse`] then lists nothing.
     fn reads_sparse(&self) -> bool {

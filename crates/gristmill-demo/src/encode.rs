@@ -17,6 +17,8 @@ pub struct FieldEncoder {
     outputs: Vec<TensorSpec>,
     /// First byte of each in a record, and its bytes; none for random bits.
     places: Vec<Option<(usize, usize)>>,
+    /// The same, if none is random bits.
+    parts: Option<Vec<(usize, usize)>>,
 }
 
 impl FieldEncoder {
@@ -44,8 +46,10 @@ impl FieldEncoder {
         if outputs.is_empty() {
             return Err(Error::new(Kind::Empty, "no field of these records is a tensor"));
         }
-        let places = fields.iter().map(|field| field.map(|field| (field.offset, field.bytes()))).collect();
-        Ok(FieldEncoder { layout: layout.clone(), outputs, places })
+        let place = |field: &Option<&Field>| field.map(|field| (field.offset, field.bytes()));
+        let places: Vec<_> = fields.iter().map(place).collect();
+        let parts = places.iter().copied().collect();
+        Ok(FieldEncoder { layout: layout.clone(), outputs, places, parts })
     }
 
     /// The tensors of fields that are declared, such as `obs:u8[64,64,3]` and `acts:i64`, before there is a record.
@@ -132,6 +136,10 @@ impl Encoder for FieldEncoder {
         self.places.contains(&None)
     }
 
+    fn parts(&self) -> Option<&[(usize, usize)]> {
+        self.parts.as_deref()
+    }
+
     fn outputs(&self) -> &[TensorSpec] {
         &self.outputs
     }
@@ -171,6 +179,7 @@ mod tests {
         assert_eq!((acts, obs), ([3, 4, 7, 8], [1, 2, 5, 6]));
         let drawing = FieldEncoder::new(&layout, &["draw".to_owned(), "acts".to_owned()]).unwrap();
         assert!(drawing.draws() && !chosen.draws());
+        assert_eq!((chosen.parts(), drawing.parts()), (Some(&[(6, 2), (0, 2)][..]), None));
         let (mut draw, mut acts) = ([0; 16], [0; 4]);
         let rows = [Row { bits: u64::MAX.into(), ..rows[0] }, Row { bits: 5.into(), ..rows[1] }];
         drawing.encode(&rows, &mut [&mut draw[..], &mut acts[..]]).unwrap();

@@ -4,6 +4,7 @@
 mod chained;
 mod files;
 mod joined;
+mod parts;
 mod pick;
 mod recipe;
 mod weighed;
@@ -25,6 +26,7 @@ use crate::store::{Claims, HeldFile};
 pub use chained::ChainedTable;
 pub use files::{FileTable, Part};
 pub use joined::JoinedTable;
+pub use parts::{Parts, copy_part};
 pub use pick::{Pick, random_bits};
 pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
@@ -98,6 +100,11 @@ pub trait FrameTable: Send + Sync + Debug {
 
     /// The way past records, where the table has one.
     fn straight(&self) -> Option<&dyn Straight> {
+        None
+    }
+
+    /// The way from where records lie to where parts of them are wanted, where the table has one.
+    fn parts(&self) -> Option<&dyn Parts> {
         None
     }
 

@@ -241,6 +241,13 @@ impl ChunkFile {
         self.first.locate(frame)
     }
 
+    /// The chunk that frame `frame` of the file is in, the frames from it to the end of the chunk, and the byte of the file at which the
+    /// chunk ends.
+    pub fn locate_end(&self, frame: u64) -> Option<(usize, u64, u64)> {
+        let chunk = self.first.locate(frame)?.0;
+        Some((chunk, self.first.get(chunk + 1)? - frame, *self.offsets.get(chunk + 1)?))
+    }
+
     /// Holds the stored bytes of chunk `i` against their checksum.
     ///
     /// Errors: `Missing`, also of an outline; `Corrupt` with the byte of the file where the chunk begins.
@@ -374,9 +381,11 @@ mod tests {
                 prop_assert_eq!(index.check(i, &[stored, &[0]].concat()).unwrap_err().kind(), Kind::Corrupt);
                 prop_assert_eq!(index.first_frame(i), frame);
                 prop_assert_eq!(index.locate(frame + u64::from(*frames) - 1), Some((i, frames - 1)));
+                prop_assert_eq!(index.locate_end(frame), Some((i, u64::from(*frames), span.offset + span.len)));
                 frame += u64::from(*frames);
             }
             prop_assert_eq!((index.total_frames(), index.locate(frame)), (frame, None));
+            prop_assert_eq!(index.locate_end(frame), None);
             let outline = || chunks.iter().map(|(_, frames, chunk)| (chunk.len() as u32, *frames));
             let outlined = |identity| ChunkFile::outlined(*b"anything", identity, bytes.len() as u64, outline()).unwrap();
             let outline = outlined(index.identity());

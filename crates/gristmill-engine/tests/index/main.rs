@@ -3,6 +3,7 @@
 
 mod content;
 mod converting;
+mod copying;
 #[path = "../resumed/damage.rs"]
 mod damage;
 mod damaging;

@@ -150,6 +150,7 @@ impl StepRow {
     }
 
     /// The row of the aligned form; padding is ignored.
+    #[inline]
     pub fn from_aligned(bytes: &[u8; ALIGNED_BYTES]) -> Self {
         StepRow {
             run_id: word(bytes, at::RUN_ID),

@@ -130,6 +130,11 @@ pub trait Codec: Debug + Send + Sync {
         Err(Error::new(Kind::Unsupported, format!("chunks of `{}` have to be unpacked", self.name())))
     }
 
+    /// Whether records lie as [`Codec::records`] says, so that parts of them may be copied.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
     /// Copies the records of frames of a pack into `out`, which is as long as they are.
     ///
     /// Errors: `Missing` for a number out of range; what reading gives, with the place.

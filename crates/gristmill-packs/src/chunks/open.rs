@@ -17,7 +17,7 @@ use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Hold, Pool, Residence, open_file};
-use gristmill_runtime::table::{Chunks, FrameTable, Needs, Pick, Straight, Weighed};
+use gristmill_runtime::table::{Chunks, FrameTable, Needs, Parts, Pick, Straight, Weighed};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
@@ -179,14 +179,20 @@ impl File {
         self.ending[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
-    /// Record `frame` of game `i`, of `size` bytes, without a look at what comes before the records. `None` of a game that was not
-    /// [noted](File::note_ending), and of one that may be freed.
-    pub(super) fn ending(&self, i: usize, frame: u32, size: usize) -> Option<&[u8]> {
-        let is_noted = self.ending[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1;
-        let behind = self.index.frames(i).checked_sub(frame).filter(|_| is_noted && !self.held.is_bounded())?;
-        let span = self.index.span(i)?;
-        let start = (span.offset + span.len) as usize - behind as usize * size;
-        self.held.bytes().get(start..start + size)
+    /// The bytes of the file, for [`File::ending`]. `None` if some may be freed.
+    pub(super) fn lasting(&self) -> Option<&[u8]> {
+        (!self.held.is_bounded()).then(|| self.held.bytes())
+    }
+
+    /// A record of `size` bytes, without a look at what comes before the records of its game. `bytes` are those of the file; of the record,
+    /// `place` says the game, which record it is from the last one of the game on, and where the game ends. `None` of a game that was not
+    /// [noted](File::note_ending).
+    #[inline]
+    pub(super) fn ending<'a>(&self, bytes: &'a [u8], place: (usize, u64, u64), size: usize) -> Option<&'a [u8]> {
+        let (game, behind, end) = place;
+        let is_noted = self.ending[game / 64].load(Ordering::Relaxed) >> (game % 64) & 1 == 1;
+        let start = end as usize - if is_noted { behind as usize * size } else { return None };
+        bytes.get(start..start + size)
     }
 
     /// Fetches game `i`. It stays in the cache while this thread has the returned value. `None` if nothing frees bytes of the file.
@@ -352,7 +358,7 @@ impl ChunkPack {
 
     /// Fetches the bytes that these rows are read from. They stay in the cache while this thread has the returned values. Empty if nothing
     /// frees bytes of the pack.
-    fn hold(&self, rows: impl Iterator<Item = u64>) -> FormatResult<Vec<Hold>> {
+    pub(super) fn hold(&self, rows: impl Iterator<Item = u64>) -> FormatResult<Vec<Hold>> {
         let mut held = Vec::new();
         if self.files.iter().any(|file| file.held.is_bounded()) {
             let rows: Vec<Range<u64>> = rows.map(|row| row..row + 1).collect();
@@ -437,6 +443,10 @@ impl FrameTable for ChunkPack {
 
     fn straight(&self) -> Option<&dyn Straight> {
         Some(self)
+    }
+
+    fn parts(&self) -> Option<&dyn Parts> {
+        self.codec.is_plain().then_some(self as &dyn Parts)
     }
 
     fn weighed(&self) -> Option<&dyn Weighed> {

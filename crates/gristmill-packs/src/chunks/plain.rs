@@ -5,11 +5,14 @@ use std::ops::Range;
 
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::{Error, Kind, Result};
-use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_runtime::table::{FrameTable, Parts, Pick, copy_part};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::open::{ChunkPack, File};
 use crate::pack_table::Content;
+
+/// Records that are found before any of them is copied: the copies then wait for memory together.
+const TOGETHER: usize = 256;
 
 /// The stored bytes of a chunk, and its records.
 ///
@@ -31,6 +34,46 @@ fn stored<'a>(pack: &ChunkPack, file: &'a File, chunk: usize) -> Result<(&'a [u8
     read().map_err(|e| file.named(chunk, e))
 }
 
+/// The frames of one file, whose games need no look once they were noted.
+#[derive(Clone, Copy)]
+struct Near<'a> {
+    first: u64,
+    behind: u64,
+    file: &'a File,
+    bytes: &'a [u8],
+}
+
+impl<'a> Near<'a> {
+    /// The file that frame `row` is in. `None` if it may free bytes, and if there is no such frame.
+    fn of(pack: &'a ChunkPack, row: u64) -> Option<Self> {
+        let number = pack.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let ((first, _), (behind, _), file) = (pack.first[number], *pack.first.get(number + 1)?, &pack.files[number]);
+        Some(Near { first, behind, file, bytes: file.lasting()? })
+    }
+
+    fn has(&self, row: u64) -> bool {
+        (self.first..self.behind).contains(&row)
+    }
+}
+
+/// Finds some records of a pack, one for each place of `found`.
+///
+/// Errors: as [`record`].
+fn find<'a>(pack: &'a ChunkPack, rows: &[u64], found: &mut [&'a [u8]]) -> Result<()> {
+    let size = pack.layout().size();
+    let mut near: Option<Near<'_>> = None;
+    for (row, found) in rows.iter().zip(found) {
+        if near.is_none_or(|near| !near.has(*row)) {
+            near = Near::of(pack, *row);
+        }
+        let noted = near.and_then(|Near { first, file, bytes, .. }| {
+            file.ending(bytes, file.index().locate_end(row - first)?, size)
+        });
+        *found = noted.map_or_else(|| record(pack, *row).map(|(record, _)| record), Ok)?;
+    }
+    Ok(())
+}
+
 /// A record of a pack, and where it is: file, chunk there, frame.
 ///
 /// Errors: `Missing` for a frame that does not exist; those of [`stored`].
@@ -39,7 +82,12 @@ fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
     let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
     let (file, size) = (&pack.files[number], pack.layout().size());
     let provenance = Provenance { source: number as u64, chunk: chunk as u32, frame };
-    if let Some(record) = file.ending(chunk, frame, size) {
+    let noted = || {
+        let (index, bytes) = (file.index(), file.lasting()?);
+        let (behind, span) = (index.frames(chunk) - frame, index.span(chunk)?);
+        file.ending(bytes, (chunk, behind.into(), span.offset + span.len), size)
+    };
+    if let Some(record) = noted() {
         return Ok((record, provenance));
     }
     let (_, records) = stored(pack, file, chunk)?;
@@ -51,10 +99,29 @@ fn record(pack: &ChunkPack, row: u64) -> Result<(&[u8], Provenance)> {
 ///
 /// Errors: as [`record`].
 pub(super) fn gather(pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()> {
-    for (row, out) in rows.iter().zip(out.chunks_exact_mut(pack.layout().size())) {
-        out.copy_from_slice(record(pack, *row)?.0);
+    copy(pack, rows, &[(0, pack.layout().size())], &mut [out])
+}
+
+/// Copies parts of records into `out`: one slice for each part.
+///
+/// Errors: as [`record`].
+fn copy(pack: &ChunkPack, rows: &[u64], parts: &[(usize, usize)], out: &mut [&mut [u8]]) -> Result<()> {
+    let mut found: [&[u8]; TOGETHER] = [&[]; TOGETHER];
+    for (i, rows) in rows.chunks(TOGETHER).enumerate() {
+        let found = &mut found[..rows.len()];
+        find(pack, rows, found)?;
+        for (part, out) in parts.iter().zip(&mut *out) {
+            copy_part(found, *part, &mut out[i * TOGETHER * part.1..][..rows.len() * part.1]);
+        }
     }
     Ok(())
+}
+
+impl Parts for ChunkPack {
+    fn copy(&self, rows: &[u64], parts: &[(usize, usize)], out: &mut [&mut [u8]]) -> Result<()> {
+        let _held = self.hold(rows.iter().copied())?;
+        copy(self, rows, parts, out)
+    }
 }
 
 /// Makes tensors of records, without a copy of them.

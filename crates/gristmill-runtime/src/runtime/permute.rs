@@ -1,7 +1,12 @@
 //! An index -> another index of the same range: a keyed permutation in O(1) memory, with its inverse.
-//! A balanced Feistel network with cycle walking; each round is a multiply and a shift. Holds no table.
+//! A balanced Feistel network with cycle walking; each round is a multiply and a shift. Many numbers of a narrow range go by tables.
+
+mod tables;
+
+use std::sync::Arc;
 
 use super::seed::Key;
+use tables::Tables;
 
 /// Rounds. Ciphers of four have shipped that fail the measures of `tests/shuffle_quality.rs`; eight leave a margin.
 const ROUNDS: usize = 8;
@@ -12,12 +17,17 @@ const LANES: usize = 4;
 /// The most numbers that [`Permutation::apply_all`] walks together.
 const TOGETHER: usize = 256;
 
+/// The widest half of a number for which there are tables, in bits. All tables have 64 KiB then.
+const WIDEST: u32 = 12;
+
 /// A permutation of `0..n`, fixed by its key.
 #[derive(Debug, Clone)]
 pub struct Permutation {
     n: u64,
     half: u32,
     keys: [u64; ROUNDS],
+    /// What the rounds do to each half of a number.
+    tables: Option<Arc<Tables>>,
 }
 
 impl Permutation {
@@ -25,7 +35,25 @@ impl Permutation {
     pub fn new(key: Key, n: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         let mut draws = key.at(n);
-        Permutation { n, half: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| draws.bits()) }
+        Permutation { n, half: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| draws.bits()), tables: None }
+    }
+
+    /// The same permutation with tables of its rounds, which make [`Permutation::apply_all`] twice as quick. To make them takes as long as
+    /// to permute [`Permutation::breaks_even`] numbers. Without tables if that range is too wide for them.
+    #[must_use]
+    pub fn tabled(mut self) -> Self {
+        self.tables = (self.half <= WIDEST).then(|| Arc::new(Tables::new(self.half, |k, half| self.mixed(k, half))));
+        self
+    }
+
+    /// How many numbers have to be permuted before tables gain anything. `None` if there are none for this range.
+    pub fn breaks_even(&self) -> Option<u64> {
+        (self.half <= WIDEST).then(|| 1 << self.half)
+    }
+
+    /// What round `k` adds to the other half of a number.
+    fn mixed(&self, k: usize, half: u64) -> u64 {
+        self.add(self.keys[k], 0, half)
     }
 
     /// Size of the range.
@@ -46,6 +74,14 @@ impl Permutation {
 
     /// Replaces each number by where [`Permutation::apply`] sends it. All numbers must be below `n`.
     pub fn apply_all(&self, numbers: &mut [u64]) {
+        match self.tables.as_deref() {
+            Some(tables) => self.walk_all(numbers, |lanes| tables.rounds(lanes)),
+            None => self.walk_all(numbers, |lanes| self.rounds(self.keys, lanes)),
+        }
+    }
+
+    #[inline]
+    fn walk_all(&self, numbers: &mut [u64], step: impl Fn([u64; LANES]) -> [u64; LANES]) {
         for numbers in numbers.chunks_mut(TOGETHER) {
             // The numbers that are still out of range, and their places in `numbers`. No branch depends on a number.
             let mut walking = [0; TOGETHER];
@@ -54,7 +90,7 @@ impl Permutation {
             let mut left = numbers.len();
             while left > 0 {
                 let lanes = walking.as_chunks_mut::<LANES>().0;
-                lanes[..left.div_ceil(LANES)].iter_mut().for_each(|lanes| *lanes = self.rounds(self.keys, *lanes));
+                lanes[..left.div_ceil(LANES)].iter_mut().for_each(|lanes| *lanes = step(*lanes));
                 let mut beyond = 0;
                 for i in 0..left {
                     let (number, place) = (walking[i], places[i]);
@@ -89,15 +125,19 @@ impl Permutation {
         let mask = (1u64 << self.half) - 1;
         let (mut left, mut right) = (numbers.map(|x| x >> self.half), numbers.map(|x| x & mask));
         for key in keys {
-            let mixed = std::array::from_fn(|i| {
-                let mut mixed = (right[i] ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                mixed ^= mixed >> 32;
-                mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-                (left[i] ^ (mixed >> 29)) & mask
-            });
+            let mixed = std::array::from_fn(|i| self.add(key, left[i], right[i]));
             (left, right) = (right, mixed);
         }
         std::array::from_fn(|i| left[i] << self.half | right[i])
+    }
+
+    /// One round: what becomes of the left half of a number.
+    #[inline]
+    fn add(&self, key: u64, left: u64, right: u64) -> u64 {
+        let mut mixed = (right ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^= mixed >> 32;
+        mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        (left ^ (mixed >> 29)) & ((1u64 << self.half) - 1)
     }
 
     fn swap(&self, x: u64) -> u64 {
@@ -117,11 +157,34 @@ mod tests {
             let mut seen = vec![false; n as usize];
             let mut all: Vec<u64> = (0..n).collect();
             permutation.apply_all(&mut all);
+            let mut by_tables: Vec<u64> = (0..n).collect();
+            permutation.clone().tabled().apply_all(&mut by_tables);
+            assert_eq!(by_tables, all, "n {n}");
             for i in 0..n {
                 let j = permutation.apply(i);
                 assert_eq!(all[i as usize], j, "n {n}");
                 assert_eq!(permutation.invert(j), i, "n {n}");
                 assert!(!std::mem::replace(&mut seen[j as usize], true), "n {n}: {j} twice");
+            }
+        }
+    }
+
+    #[test]
+    fn tables_of_any_width_give_the_same_order() {
+        for bits in 0..=2 * WIDEST + 2 {
+            for n in [(1 << bits) - 1, 1 << bits, (1 << bits) + 1] {
+                let permutation = Permutation::new(Key::new(n, "width"), n);
+                let tabled = permutation.clone().tabled();
+                assert_eq!(tabled.tables.is_some(), permutation.breaks_even().is_some(), "n {n}");
+                assert_eq!(tabled.tables.is_some(), n <= 1 << (2 * WIDEST), "n {n}");
+                for count in [0, 1, 3, 4, 5, 255, 256, 257, 700] {
+                    // Both ends of the range, whatever its size.
+                    let ends = (0..count).map(|i| if i % 2 == 0 { i } else { n.wrapping_sub(i) });
+                    let mut numbers: Vec<u64> = ends.filter(|i| *i < n).collect();
+                    let alone: Vec<u64> = numbers.iter().map(|i| permutation.apply(*i)).collect();
+                    tabled.apply_all(&mut numbers);
+                    assert_eq!(numbers, alone, "n {n}, {count} numbers");
+                }
             }
         }
     }

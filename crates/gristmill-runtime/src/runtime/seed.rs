@@ -5,6 +5,13 @@ use std::hash::{BuildHasher, Hasher};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Rounds of Philox, and what they multiply by.
+const ROUNDS: usize = 10;
+const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
+
+/// Ordinals whose bits are drawn side by side.
+const LANES: usize = 4;
+
 /// What a stream of draws belongs to. Two keys that differ in any part give unrelated streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(u64);
@@ -31,6 +38,33 @@ impl Key {
     /// The draws that belong to one ordinal: a stream of its own for every ordinal.
     pub fn at(self, ordinal: u64) -> Draws {
         Draws { key: self.0, ordinal, block: 0, words: [0; 4], left: 0 }
+    }
+
+    /// Replaces each ordinal by the first [`Draws::bits`] of its stream. No draw waits for the multiplications of another.
+    pub fn first_bits(self, ordinals: &mut [u64]) {
+        let (lanes, rest) = ordinals.as_chunks_mut::<LANES>();
+        lanes.iter_mut().for_each(|lanes| *lanes = self.first_of(*lanes));
+        let mut last = [0; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        rest.copy_from_slice(&self.first_of(last)[..rest.len()]);
+    }
+
+    fn first_of(self, ordinals: [u64; LANES]) -> [u64; LANES] {
+        let low = |numbers: [u64; LANES]| numbers.map(|x| x & 0xFFFF_FFFF);
+        let mut counter = [low(ordinals), ordinals.map(|x| x >> 32), [0; LANES], [0; LANES]];
+        let mut key = [lo(self.0), hi(self.0)];
+        for _ in 0..ROUNDS {
+            let (a, b) = (counter[0].map(|x| x * MULTIPLIERS[0]), counter[2].map(|x| x * MULTIPLIERS[1]));
+            let [one, other] = key.map(u64::from);
+            counter = [
+                std::array::from_fn(|i| b[i] >> 32 ^ counter[1][i] ^ one),
+                low(b),
+                std::array::from_fn(|i| a[i] >> 32 ^ counter[3][i] ^ other),
+                low(a),
+            ];
+            key = next_key(key);
+        }
+        std::array::from_fn(|i| counter[0][i] | counter[1][i] << 32)
     }
 
     /// The key itself, for deriving round keys of a permutation.
@@ -120,13 +154,18 @@ fn hi(x: u64) -> u32 {
 }
 
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
-        let a = u64::from(counter[0]) * 0xD251_1F53;
-        let b = u64::from(counter[2]) * 0xCD9E_8D57;
+    for _ in 0..ROUNDS {
+        let a = u64::from(counter[0]) * MULTIPLIERS[0];
+        let b = u64::from(counter[2]) * MULTIPLIERS[1];
         counter = [hi(b) ^ counter[1] ^ key[0], lo(b), hi(a) ^ counter[3] ^ key[1], lo(a)];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+        key = next_key(key);
     }
     counter
+}
+
+/// The key of the next round.
+fn next_key(key: [u32; 2]) -> [u32; 2] {
+    [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)]
 }
 
 #[cfg(test)]
@@ -141,6 +180,18 @@ mod tests {
             philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
+    }
+
+    #[test]
+    fn first_bits_of_many_are_those_of_each() {
+        for (root, count) in [(0, 0), (1, 1), (2, 3), (3, 4), (4, 5), (u64::MAX, 1000)] {
+            let key = Key::new(root, "bits").of(b"epoch", root);
+            let ordinals: Vec<u64> =
+                (0..count).map(|i| [i, u64::MAX - i, i << 32, 1 << 31 | i][i as usize % 4]).collect();
+            let mut bits = ordinals.clone();
+            key.first_bits(&mut bits);
+            assert_eq!(bits, ordinals.iter().map(|ordinal| key.at(*ordinal).bits()).collect::<Vec<_>>());
+        }
     }
 
     #[test]

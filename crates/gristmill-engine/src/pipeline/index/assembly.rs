@@ -10,7 +10,7 @@ use gristmill_format::layout::{Conform, Scalar};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::store::Claims;
-use gristmill_runtime::table::{Chunks, FrameTable, IndexInput, Pick};
+use gristmill_runtime::table::{Chunks, FrameTable, IndexInput, Parts, Pick};
 use gristmill_stages::config::{EncoderConfig, Longer, Pad, View};
 use gristmill_stages::stage::view::{Cutting, Window, trajectories, whole};
 
@@ -63,11 +63,14 @@ enum Mask {
     Among(Arc<Intervals>),
 }
 
+/// What copies parts of records, and which.
+type Copied<'a> = (&'a dyn Parts, &'a [(usize, usize)]);
+
 /// Buffers of one call, used again by the next.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     parts: Vec<PartScratch>,
-    rows: Vec<u64>,
+    pub(super) rows: Vec<u64>,
     stored: Vec<u8>,
     mask: Vec<u8>,
 }
@@ -214,6 +217,27 @@ impl Assembly {
     /// Whether the random bits of rows matter.
     pub(super) fn draws(&self) -> bool {
         self.parts.iter().any(|part| part.encoder.draws())
+    }
+
+    /// The parts of records that its tensors are, and what copies them, if rows are nothing else.
+    fn copied(&self) -> Option<Copied<'_>> {
+        match (&self.parts[..], &self.mask) {
+            ([Part { encoder, conform: None, window: None }], Mask::Nothing) => self.table.parts().zip(encoder.parts()),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Assembly::copy`] makes its tensors.
+    pub(super) fn is_copied(&self) -> bool {
+        self.copied().is_some()
+    }
+
+    /// Writes these rows of the table: one slice for each tensor, as long as the rows take. Nothing has to be gathered before.
+    ///
+    /// Errors: as [`FrameTable::gather`].
+    pub(super) fn copy(&self, rows: &[u64], columns: &mut [&mut [u8]]) -> Result<()> {
+        let Some((table, parts)) = self.copied() else { return Ok(()) };
+        Ok(table.copy(rows, parts, columns)?)
     }
 
     /// Steps that are read for one row.

@@ -38,10 +38,11 @@ impl RowEncoder {
     /// Errors: `Format` with file and row; `Missing` for a place beyond the last row, `WrongSize` for slices.
     pub fn encode(&self, places: &[u64], seed: u64, epoch: u64, mut out: Vec<&mut [u8]>) -> Result<()> {
         let augmentation = Augmentation::new(seed, epoch);
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut picks) = (Scratch::default(), Vec::new());
         for places in places.chunks(PIECE_ROWS) {
             let rows = rows_at(self.assembly.rows(), places)?;
-            let picks: Vec<_> = rows.iter().map(|row| augmentation.pick(*row, self.assembly.draws())).collect();
+            picks.clear();
+            augmentation.add(&rows, self.assembly.draws(), &mut picks);
             let mut columns = Vec::with_capacity(out.len());
             let mut later = Vec::with_capacity(out.len());
             for (column, spec) in out.into_iter().zip(self.outputs()) {

@@ -3,6 +3,7 @@
 
 mod count;
 mod fetching;
+mod pieces;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,12 +27,6 @@ use super::plan::{Ahead, Plan, Share};
 use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::loader::output::{Batch, Delivery};
 use crate::pipeline::watch::stall::Stall;
-
-/// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
-const PIECE_STEPS: usize = 256;
-
-/// Bytes of pairs of one task: rows are large, and are copied where they stand.
-const PIECE_BYTES: usize = 1 << 22;
 
 /// Totals since the start.
 #[derive(Debug, Default)]
@@ -63,6 +58,8 @@ pub(super) struct Feed {
     assembly: Arc<Assembly>,
     /// Rows of one task.
     piece: usize,
+    /// Whether rows are copied from the table without records of them.
+    is_copied: bool,
     sheets: Arc<SheetPool>,
     pub(super) handoff: Handoff<Made>,
     /// Batches that may be begun and not taken yet.
@@ -130,8 +127,8 @@ impl Feed {
     pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Result<Self> {
         let keeping = fetching::Keeping::of(assembly.table())?;
         let row_bytes: Vec<usize> = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
-        let fit = if plan.is_mixed() { PIECE_BYTES / row_bytes.iter().sum::<usize>().max(1) } else { PIECE_STEPS };
-        let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
+        let is_copied = plan.is_one_order() && assembly.is_copied();
+        let piece = pieces::rows(&plan, &assembly, is_copied, row_bytes.iter().sum());
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let fetched = (!assembly.table().is_near()).then(|| {
@@ -153,6 +150,7 @@ impl Feed {
             plan,
             assembly,
             piece,
+            is_copied,
             most,
             stall: Stall::new(shared.time.clone(), Arc::default()),
             shared,
@@ -366,6 +364,10 @@ impl Feed {
     ) -> Result<()> {
         let real = real.clamp(from, to);
         let gathered = self.totals.gathering.during(|| {
+            if self.is_copied {
+                self.numbers(number, from, real, picks, &mut scratch.rows);
+                return Ok(());
+            }
             self.plan.picks(number, from, real, picks, self.assembly.draws())?;
             self.assembly.gather(picks, scratch)
         });
@@ -380,7 +382,10 @@ impl Feed {
                     &mut column[..(real - from) * spec.row_bytes()]
                 };
                 let mut columns: Vec<&mut [u8]> = columns.iter_mut().zip(specs).map(part).collect();
-                gathered.and_then(|()| self.assembly.encode(scratch, &mut columns))
+                gathered.and_then(|()| match self.is_copied {
+                    true => self.assembly.copy(&scratch.rows, &mut columns),
+                    false => self.assembly.encode(scratch, &mut columns),
+                })
             })
         })
     }

@@ -2,14 +2,14 @@
 //! All ranks together put the same rows into a batch, however many they are.
 
 mod groups;
+mod orders;
 
 use std::sync::Arc;
 
-use gristmill_format::encode::RandomBits;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::runtime::seed::Key;
-use gristmill_runtime::table::{Pick, random_bits};
+use gristmill_runtime::table::Pick;
 use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle};
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::gather::{Gather, Order};
@@ -20,6 +20,8 @@ use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::skip::Skips;
 
 pub(super) use groups::Ahead;
+pub(super) use orders::Augmentation;
+use orders::Orders;
 
 /// Largest batch of one rank.
 const MOST_ROWS: usize = 1 << 20;
@@ -29,6 +31,8 @@ const MOST_ROWS: usize = 1 << 20;
 pub(super) struct Plan {
     rows: Arc<Intervals>,
     gather: Gather,
+    /// The order of `gather` in the epoch that was asked for last.
+    orders: Arc<Orders>,
     /// Rows of a batch of all ranks.
     batch: u64,
     rank: u64,
@@ -47,22 +51,6 @@ pub(super) struct Plan {
     mixed: Option<Arc<Mixed>>,
     /// The pass whose batches begin some rows later than those of others, and how many.
     late: Option<(u64, u64)>,
-}
-
-/// The random bits of rows in one epoch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Augmentation(Key);
-
-impl Augmentation {
-    /// The bits of an epoch under a root seed.
-    pub(super) fn new(root: u64, epoch: u64) -> Self {
-        Augmentation(Key::new(root, "augment").of(b"epoch", epoch))
-    }
-
-    /// A row of the table with its bits, if they are needed.
-    pub(super) fn pick(self, row: u64, draws: bool) -> Pick {
-        Pick { row, bits: if draws { random_bits(&mut self.0.at(row)) } else { RandomBits::default() } }
-    }
 }
 
 /// One batch of this rank.
@@ -134,6 +122,7 @@ impl Plan {
         };
         Ok(Plan {
             gather: Gather::new(Key::new(root, "gather"), rows.len(), order),
+            orders: Arc::default(),
             rows,
             batch: size,
             rank: config.rank,
@@ -251,20 +240,44 @@ impl Plan {
             }
             return Ok(());
         }
+        self.each_epoch(number, (from, to), &mut Vec::new(), |epoch, rows| {
+            Augmentation::new(self.root, epoch).add(rows, draws, picks);
+        });
+        Ok(())
+    }
+
+    /// Whether rows are neither drawn by weight nor those of several sources: [`Plan::numbers`] then gives them.
+    pub(super) fn is_one_order(&self) -> bool {
+        self.sampler.is_none() && self.mixed.is_none()
+    }
+
+    /// Replaces `rows` by what [`Plan::picks`] gives, without random bits; only where the plan is [one order](Plan::is_one_order).
+    pub(super) fn numbers(&self, number: u64, from: usize, to: usize, rows: &mut Vec<u64>) {
+        self.each_epoch(number, (from, to), rows, |_, _| ());
+    }
+
+    /// Replaces `rows` by rows `from..to` of this rank's share of batch `number`, and calls `each` with those of each epoch.
+    fn each_epoch(
+        &self,
+        number: u64,
+        (from, to): (usize, usize),
+        rows: &mut Vec<u64>,
+        mut each: impl FnMut(u64, &[u64]),
+    ) {
+        rows.clear();
         let (first, mut at) = (self.position(number, 0), from as u64);
-        let mut places = Vec::new();
         while at < to as u64 {
             let position = first + at * self.world;
             let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
             let of_epoch = (self.gather.rows() - place).div_ceil(self.world).min(to as u64 - at);
-            places.clear();
-            places.extend((0..of_epoch).map(|i| place + i * self.world));
-            self.gather.epoch(epoch).rows(&mut places);
-            let augmentation = Augmentation::new(self.root, epoch);
-            picks.extend(places.iter().map(|place| augmentation.pick(self.rows.row(*place), draws)));
+            let known = rows.len();
+            rows.extend((0..of_epoch).map(|i| place + i * self.world));
+            let found = &mut rows[known..];
+            self.orders.rows(&self.gather, epoch, found);
+            self.rows.rows(found);
+            each(epoch, found);
             at += of_epoch;
         }
-        Ok(())
     }
 
     /// Places among the rows, with the pass of their source -> numbers in the table, with the random bits of that pass.
@@ -374,6 +387,9 @@ mod tests {
     fn batch(plan: &Plan, number: u64) -> Vec<Pick> {
         let mut picks = Vec::new();
         plan.picks(number, 0, plan.share(number).rows, &mut picks, true).unwrap();
+        let mut rows = vec![7];
+        plan.numbers(number, 0, plan.share(number).rows, &mut rows);
+        assert!(picks.iter().map(|pick| pick.row).eq(rows), "batch {number}");
         picks
     }
 

@@ -56,14 +56,21 @@ impl Columns {
     /// finite ones are.
     ///
     /// Errors: `WrongSize`; `OutOfRange` for a rank above 16.
+    #[inline]
     pub fn step(self, record: &[u8]) -> Result<Step> {
+        match (self.form, <&[u8; ALIGNED_BYTES]>::try_from(record)) {
+            (Form::Steps, Ok(bytes)) => {
+                let row = StepRow::from_aligned(bytes);
+                Ok(Step { run_id: row.run_id.into(), row })
+            }
+            _ => self.step_of_any(record),
+        }
+    }
+
+    fn step_of_any(self, record: &[u8]) -> Result<Step> {
         if record.len() != self.form.layout().size() {
             let detail = format!("a record of {} bytes, expected {}", record.len(), self.form.layout().size());
             return Err(Error::new(Kind::WrongSize, detail));
-        }
-        if let (Form::Steps, Some(bytes)) = (self.form, record.first_chunk::<ALIGNED_BYTES>()) {
-            let row = StepRow::from_aligned(bytes);
-            return Ok(Step { run_id: row.run_id.into(), row });
         }
         let mut step = match self.form {
             Form::Legacy => self.legacy(record),

@@ -107,6 +107,10 @@ impl Codec for Records {
         Some(Packing { label: "games of records", pack, facts: columns::facts })
     }
 
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     /// The records of a game.
     fn records<'a>(&self, pack: &ChunkPack, bytes: &'a [u8], frames: Option<usize>) -> Result<&'a [u8]> {
         let game = PackedGame::new(bytes)?;
@@ -120,5 +124,86 @@ impl Codec for Records {
             }
         }
         Ok(game.records())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
+    use gristmill_format::container::described::Described;
+    use gristmill_runtime::store::Residence;
+
+    use super::*;
+
+    const SCHEMA: &str = r#"{"layout": "[('n', '<u8'), ('pad', '|u1', (3,)), ('k', '<u2')]", "identity": ["n"], "columns": [], "facts": []}"#;
+    const SIZE: usize = 13;
+
+    fn record(row: u64) -> Vec<u8> {
+        [&row.to_le_bytes()[..], &[row as u8; 3], &(row as u16 ^ 0x55AA).to_le_bytes()].concat()
+    }
+
+    /// A chunk file of games of these lengths, whose first row has number `first`.
+    fn write(path: &Path, mut first: u64, lengths: &[u32]) -> u64 {
+        let (mut out, mut writer) = (MAGIC.to_vec(), ChunkFileWriter::new(Records.tag()));
+        for (i, frames) in lengths.iter().enumerate() {
+            let records: Vec<u8> = (first..first + u64::from(*frames)).flat_map(record).collect();
+            let facts = "[]".repeat(i % 2);
+            let mut packed = Vec::new();
+            let described = Described { frames: *frames as usize, texts: [SCHEMA, &facts], records: &records };
+            described.write(&mut packed).unwrap();
+            writer.add(&format!("game {i}"), *frames, &packed).unwrap();
+            out.extend(packed);
+            first += u64::from(*frames);
+        }
+        out.extend(writer.finish());
+        std::fs::write(path, out).unwrap();
+        first
+    }
+
+    #[test]
+    fn records_and_their_parts_are_copied_from_any_file_and_game() {
+        let folder = tempfile::tempdir().unwrap();
+        let lengths: Vec<u32> = (0..40).map(|i| [1, 2, 250, 17][i % 4]).collect();
+        let first = write(&folder.path().join("games-00000.chunks"), 0, &lengths);
+        let rows = write(&folder.path().join("games-00001.chunks"), first, &[300, 1, 5]);
+        let pack = ChunkPack::open(folder.path(), Residence::Mapped).unwrap();
+        assert_eq!((FrameTable::len(&pack), pack.layout().size()), (rows, SIZE));
+        let parts = pack.parts().unwrap();
+        // The first time games are checked, the second time they are known.
+        for turn in 0..2 {
+            for count in [0, 1, 255, 256, 257, 2000] {
+                let wanted: Vec<u64> = (0..count).map(|i| (i * 977 + turn + rows - 3) % rows).collect();
+                let records = pack.gathered(&wanted).unwrap();
+                assert_eq!(records, wanted.iter().flat_map(|row| record(*row)).collect::<Vec<_>>(), "{count} rows");
+                let (mut n, mut k) = (vec![0; wanted.len() * 8], vec![0; wanted.len() * 2]);
+                parts.copy(&wanted, &[(0, 8), (11, 2)], &mut [&mut n, &mut k]).unwrap();
+                assert_eq!(n, wanted.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<_>>());
+                assert!(records.chunks(SIZE).zip(k.chunks(2)).all(|(record, k)| record[11..] == *k));
+            }
+        }
+        for beyond in [rows, u64::MAX] {
+            let mut out = [0; 2 * SIZE];
+            let refused = parts.copy(&[0, beyond], &[(0, SIZE)], &mut [&mut out]).unwrap_err();
+            assert_eq!(refused.kind(), Cause::Missing);
+        }
+    }
+
+    #[test]
+    fn a_damaged_game_is_refused_by_its_name_and_others_are_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("games-00000.chunks");
+        write(&path, 0, &[10, 10]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let place = bytes.windows(SIZE).position(|window| window == record(15)).unwrap();
+        bytes[place] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let pack = ChunkPack::open(folder.path(), Residence::Mapped).unwrap();
+        for _ in 0..2 {
+            assert_eq!(pack.gathered(&[3, 9]).unwrap(), [record(3), record(9)].concat());
+            let refused = pack.gathered(&[3, 10]).unwrap_err();
+            assert!(refused.kind() == Cause::Corrupt && refused.to_string().contains("game 1"), "{refused}");
+        }
     }
 }

@@ -101,6 +101,14 @@ impl Intervals {
         }
     }
 
+    /// Replaces each of `places` by [`Intervals::row`] of it.
+    pub fn rows(&self, places: &mut [u64]) {
+        match self.whole() {
+            Some(whole) => places.iter_mut().for_each(|place| *place += whole.start),
+            None => places.iter_mut().for_each(|place| *place = self.row(*place)),
+        }
+    }
+
     /// The rows that are meant, where they are one range without a gap.
     pub fn whole(&self) -> Option<std::ops::Range<u64>> {
         let (first, behind) = if self.is_empty() { (0, 0) } else { (self.row(0), self.row(self.len() - 1) + 1) };
@@ -286,7 +294,12 @@ mod tests {
                 ranges.iter().flat_map(|(start, end)| *start..*end).collect()
             };
             let (a, b) = (rows(&a), rows(&b));
-            let all = |rows: &Intervals| (0..rows.len()).map(|i| rows.row(i)).collect::<Vec<_>>();
+            let all = |rows: &Intervals| {
+                let mut all: Vec<u64> = (0..rows.len()).collect();
+                rows.rows(&mut all);
+                assert_eq!(all, (0..rows.len()).map(|i| rows.row(i)).collect::<Vec<_>>());
+                all
+            };
             let both: Vec<u64> = set(&a).intersection(&set(&b)).copied().collect();
             let rest: Vec<u64> = set(&a).difference(&set(&b)).copied().collect();
             for ours in [of(&a), as_bits(&of(&a))] {
