@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::staging::{Found, Staging, is_interrupted, is_staged};
+use super::staging::{Found, Staging, is_interrupted, is_staged, place_of};
 use super::{Left, State, left_in};
 use crate::error::Error;
 
@@ -264,4 +264,35 @@ fn what_was_replaced_by_nothing_goes_back() {
     left.give_up().unwrap();
     assert_eq!(listed(&root.path().join("out")), pairs([("a", "before")]));
     assert!(left_in(root.path()).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_left_says_of_which_job_it_is_and_whether_only_its_publication_is_missing() {
+    for (files, complete) in [
+        (&[][..], false),
+        (&[("a", "one"), ("b", "two")][..], false),
+        (&[("a", "one"), ("manifest.json", "{}")][..], true),
+    ] {
+        let target = tempfile::tempdir().unwrap();
+        stage(target.path(), files).keep();
+        let left = Left::of(target.path(), "job").unwrap().unwrap();
+        let names: Vec<String> = files.iter().map(|(name, _)| name.to_string()).collect();
+        let expected = if names.is_empty() { State::Nothing } else { State::Unfinished { files: names } };
+        assert_eq!((left.state(), left.job()), (&expected, "test"));
+        assert_eq!((left.is_complete(&["other", "test"]), left.is_complete(&["other"])), (complete, false));
+        left.give_up().unwrap();
+        assert!(Left::of(target.path(), "job").unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_file_from_elsewhere_is_brought_whole_to_where_the_job_stages_it() {
+    let (target, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(from.path().join("a"), "one").unwrap();
+    let staging = stage(target.path(), &[]);
+    fs::write(staging.path(".a.part"), "left by a process that was killed").unwrap();
+    staging.bring(from.path(), "a").unwrap();
+    assert_eq!(fs::read_to_string(place_of(target.path(), "job", "a")).unwrap(), "one");
+    assert!(staging.bring(from.path(), "none").is_err());
+    assert_eq!(staging.names().unwrap(), ["a"]);
 }
