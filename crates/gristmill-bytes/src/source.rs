@@ -338,4 +338,101 @@ mod tests {
             assert_eq!(read_span(file, span, 50, &mut buf).unwrap_err().kind(), kind);
         }
     }
+
+    /// A file that is read a few bytes at a time, and is shorter than it says.
+    struct Slow(&'static [u8], u64);
+
+    impl ReadAt for Slow {
+        fn len(&self) -> Result<u64> {
+            Ok(self.1)
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+            let most = buf.len().min(3);
+            self.0.read_at(offset, &mut buf[..most])
+        }
+    }
+
+    #[test]
+    fn spans_are_read_whole_however_few_bytes_come_at_a_time() {
+        let file = Slow(b"0123456789abcdef", 16);
+        let mut buf = Vec::with_capacity(8);
+        read_span(&file, Span { offset: 4, len: 10 }, 50, &mut buf).unwrap();
+        assert_eq!(buf, b"456789abcd");
+        assert!(buf.capacity() < 16, "no more memory than is needed: {}", buf.capacity());
+        let spans = [Span { offset: 9, len: 7 }, Span { offset: 0, len: 2 }, Span { offset: 14, len: Span::REST }];
+        let mut found = Vec::new();
+        let mut each = |i: usize, bytes: &[u8]| {
+            found.push((i, bytes.to_vec()));
+            Ok(())
+        };
+        file.read_spans(&spans[..2], &mut each).unwrap();
+        assert!(file.read_spans(&[Span { offset: 9, len: 8 }], &mut each).is_err());
+        assert_eq!(found, [(0, b"9abcdef".to_vec()), (1, b"01".to_vec())]);
+        let e = read_span(&Slow(b"0123456789", 16), Span { offset: 4, len: 10 }, 50, &mut buf).unwrap_err();
+        assert_eq!((e.kind(), e.place().offset), (Kind::Truncated, Some(10)));
+    }
+
+    #[test]
+    fn bytes_in_memory_are_a_file_without_a_version() {
+        let (file, none): (&[u8], &[u8]) = (b"0123", b"");
+        let mut buf = [0; 3];
+        assert_eq!((file.read_at(2, &mut buf).unwrap(), &buf), (2, b"23\0"));
+        assert_eq!((file.read_at(9, &mut buf).unwrap(), file.version()), (0, None));
+        assert_eq!((ReadAt::is_empty(file).unwrap(), ReadAt::is_empty(none).unwrap()), (false, true));
+    }
+
+    #[test]
+    fn a_chunk_gives_its_records_what_is_said_of_it_and_the_tools_that_it_keeps() {
+        let mut chunk = Chunk { bytes: b"aabbccdd".to_vec(), frames: 3, ..Chunk::default() };
+        assert_eq!((chunk.records(), chunk.record(1)), (&b""[..], &b""[..]), "nothing was decoded");
+        chunk.layout = Some(Layout::new(Vec::new(), 2).unwrap().into());
+        assert_eq!((chunk.records(), chunk.record(0), chunk.record(2)), (&b"aabbcc"[..], &b"aa"[..], &b"cc"[..]));
+        chunk.said = vec![("white".into(), "A".into()), ("black".into(), "B".into())];
+        assert_eq!((chunk.said("black"), chunk.said("date")), (Some("B"), None));
+        chunk.kept.tool::<Vec<u8>>().push(7);
+        chunk.kept.tool::<String>().push('x');
+        assert_eq!(chunk.kept.tool::<Vec<u8>>(), &[7]);
+        assert_eq!(chunk.kept.tool::<String>(), "x");
+    }
+
+    /// A source of `.1` chunks that has what every source must have, and no more.
+    #[derive(Debug)]
+    struct Plain(Description, usize);
+
+    impl ChunkSource for Plain {
+        fn describe(&self) -> &Description {
+            &self.0
+        }
+
+        fn len(&self) -> usize {
+            self.1
+        }
+
+        fn locate(&self, _: usize) -> Option<(Span, Option<&str>)> {
+            Some((Span::WHOLE, None))
+        }
+
+        fn decode(&self, i: usize, bytes: &[u8], _: &Limits, out: &mut Chunk) -> Result<()> {
+            (out.frames, out.bytes) = (i, bytes.to_vec());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_source_decodes_whole_chunks_and_says_nothing_else_unless_it_can() {
+        let plain = |chunks| Plain(Description { key: "a".into(), format: "plain", kind: "random" }, chunks);
+        let (source, limits, mut out) = (plain(2), Limits::default(), Chunk::default());
+        source.decode_taking(5, &mut b"taken".to_vec(), &limits, &mut out).unwrap();
+        assert_eq!((out.frames, &*out.bytes), (5, &b"taken"[..]));
+        source.decode_judged(6, b"judged", &limits, &mut out).unwrap();
+        assert_eq!((out.frames, &*out.bytes), (6, &b"judged"[..]));
+        assert!(!source.decode_rows(1, &[0], b"", &limits, &mut out).unwrap());
+        assert!(source.head(0, b"", &out).is_none());
+        let head = Head::of(b"stored", &[7; 64]).unwrap();
+        assert!(!source.decode_head(0, (1, &head), b"stored", &limits, &mut out).unwrap());
+        assert_eq!((source.frames(1), source.identity(), source.sample()), (None, None, None));
+        assert!(source.faults().is_empty() && source.about().is_empty());
+        assert_eq!((source.is_empty(), plain(0).is_empty()), (false, true));
+    }
 }

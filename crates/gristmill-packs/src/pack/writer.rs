@@ -387,6 +387,50 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_that_are_gathered_and_rows_that_are_not_come_in_their_order() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let form = RowForm::Packed;
+        let block = GATHERED.div_ceil(form.bytes()) as u64;
+        let parts = [0..3, 3..block + 5, block + 5..block + 6, block + 6..2 * block, 2 * block..2 * block + 9];
+        let mut straight = RowWriter::new(a.path(), form, None);
+        straight.write(&rows(form, 0..2 * block + 9)).unwrap();
+        let expected = straight.finish().unwrap();
+        let mut writer = RowWriter::new(b.path(), form, None);
+        for part in parts {
+            let mark = writer.mark();
+            writer.write(&rows(form, 50..50 + block)).unwrap();
+            writer.rewind(mark).unwrap();
+            let mark = writer.mark();
+            writer.write(&rows(form, 7..9)).unwrap();
+            writer.rewind(mark).unwrap();
+            writer.write(&rows(form, part)).unwrap();
+        }
+        assert_eq!(writer.finish().unwrap(), expected);
+        assert!(files(b.path()) == files(a.path()), "the bytes of the files");
+    }
+
+    #[test]
+    fn a_writer_that_stood_between_two_files_resumes_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = RowWriter::new(folder.path(), RowForm::Packed, Some(4));
+        writer.write(&rows(RowForm::Packed, 0..4)).unwrap();
+        let (complete, open) = (writer.complete().to_vec(), writer.open_rows());
+        let writer = RowWriter::resume(folder.path(), RowForm::Packed, Some(4), complete.clone(), open).unwrap();
+        assert_eq!((writer.rows(), writer.finish().unwrap()), (4, complete));
+    }
+
+    #[test]
+    fn checksums_that_cannot_be_removed_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("steps.npy");
+        fs::write(&path, "rows").unwrap();
+        remove(&path).unwrap();
+        fs::write(&path, "rows").unwrap();
+        fs::create_dir(checksums::beside(&path)).unwrap();
+        assert!(remove(&path).is_err());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -381,25 +381,4 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_ends_the_writing_and_nothing_else() {
-        let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else {
-            return;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let facts = Facts::open(folder.path(), folder.path()).unwrap();
-        facts.lock().file = Some(full);
-        let file = FileStat { name: "a.gz".into(), size: 1, mtime_ns: 2, device: 3, inode: 4 };
-        facts.record_frames(&file, 0, 26);
-        facts.flush();
-        let fault = facts.fault().unwrap();
-        assert!(fault.contains(&*facts.path().display().to_string()), "{fault}");
-        facts.record_frames(&file, 1, 27);
-        facts.flush();
-        assert_eq!([0, 1].map(|i| facts.frames(&file, i)), [Some(26), Some(27)], "it is still known to this process");
-        assert_eq!(facts.lock().fresh.len(), 0, "and nothing piles up");
-    }
-}
+mod tests;

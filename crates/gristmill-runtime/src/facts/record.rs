@@ -337,9 +337,9 @@ mod tests {
             Fact::Shard(ShardIndex::default()),
             Fact::Heads(vec![(9, Head::of(b"gz", b"some records").unwrap()), (2, Head::of(b"", b"1").unwrap())]),
         ] {
-            let mut bytes = Vec::new();
+            let mut bytes = b"others".to_vec();
             assert!(write(ABOUT, &fact, &mut bytes));
-            assert_eq!(read(payload(&bytes).unwrap()).unwrap(), (ABOUT, fact));
+            assert_eq!(read(payload(&bytes[6..]).unwrap()).unwrap(), (ABOUT, fact));
         }
     }
 
@@ -378,6 +378,20 @@ mod tests {
         for ends in [&[1, 2][..], &[1, 1, 3], &[4], &[]] {
             assert!(!of(ends), "{ends:?}");
         }
+    }
+
+    #[test]
+    fn a_shard_of_before_its_ends_were_noted_is_not_read() {
+        let of = |shuffled| {
+            let mut bytes = Vec::new();
+            assert!(write(ABOUT, &Fact::Shard(ShardIndex { shuffled, ..ShardIndex::default() }), &mut bytes));
+            bytes.split_off(HEAD)
+        };
+        let (mut plain, shuffled) = (of(false), of(true));
+        let flags = plain.iter().zip(&shuffled).position(|(a, b)| a != b).unwrap();
+        assert!(read(&plain).is_some());
+        plain[flags] &= !ENDS;
+        assert_eq!(read(&plain), None);
     }
 
     #[test]

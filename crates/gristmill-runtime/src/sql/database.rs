@@ -286,4 +286,120 @@ mod tests {
         let refused = open_connection(&path).unwrap_err().to_string();
         assert!(refused.contains("metadata.db"), "{refused}");
     }
+
+    const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS runs (id INTEGER, name TEXT)";
+
+    /// A database in a folder of its own, whose name SQLite must not take for a part of a URI.
+    fn written() -> (tempfile::TempDir, PathBuf, Connection) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("odd ?#%41.db");
+        let db = open_to_write(&path, SCHEMA).unwrap();
+        db.execute("INSERT INTO runs VALUES (7, 'seven')", []).unwrap();
+        (folder, path, db)
+    }
+
+    fn id(db: &Connection) -> i64 {
+        db.query_row("SELECT id FROM runs", [], |row| row.get(0)).unwrap()
+    }
+
+    fn names(folder: &tempfile::TempDir) -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_database_that_is_written_is_read_with_its_log_and_a_finished_one_is_left_alone() {
+        let (folder, path, db) = written();
+        assert!(std::fs::metadata(logs(&path).nth(1).unwrap()).unwrap().len() > 0, "the row is in the log alone");
+        assert_eq!(id(&open_connection(&path).unwrap()), 7);
+        close(db, &path).unwrap();
+        assert_eq!(names(&folder), ["odd ?#%41.db"]);
+        let read = open_connection(&path).unwrap();
+        assert_eq!((id(&read), names(&folder).len()), (7, 1), "nothing is made beside it");
+        assert!(read.execute("DELETE FROM runs", []).is_err());
+        std::fs::write(logs(&path).nth(1).unwrap(), "").unwrap();
+        assert_eq!(id(&open_connection(&path).unwrap()), 7);
+        assert_eq!(names(&folder), ["odd ?#%41.db", "odd ?#%41.db-wal"], "an empty log is none");
+    }
+
+    #[test]
+    fn a_log_that_stays_beside_a_closed_database_is_an_error() {
+        let (_folder, path, db) = written();
+        std::fs::write(logs(&path).next().unwrap(), "left").unwrap();
+        assert!(close(db, &path).unwrap_err().to_string().contains("-journal"));
+    }
+
+    #[test]
+    fn a_database_is_written_anew_with_the_same_bytes_however_it_came_about() {
+        let (_folder, one, db) = written();
+        std::fs::write(one.with_extension("fresh"), "of a job that was killed").unwrap();
+        close_anew(db, &one).unwrap();
+        let (folder, two, db) = written();
+        db.execute_batch("UPDATE runs SET id = 8; DELETE FROM runs; INSERT INTO runs VALUES (7, 'seven')").unwrap();
+        close_anew(db, &two).unwrap();
+        assert_eq!(names(&folder), ["odd ?#%41.db"]);
+        let db = open_to_write(&two, SCHEMA).unwrap();
+        close_anew(db, &two).unwrap();
+        assert!(std::fs::read(&one).unwrap() == std::fs::read(&two).unwrap(), "the bytes");
+        assert_eq!(id(&open_connection(&two).unwrap()), 7);
+        let db = open_to_write(&two, SCHEMA).unwrap();
+        let blocked = logs(&two.with_extension("fresh")).nth(1).unwrap();
+        std::fs::create_dir(&blocked).unwrap();
+        let refused = close_anew(db, &two).unwrap_err().to_string();
+        assert!(refused.contains("odd ?#%41.fresh-wal"), "{refused}");
+    }
+
+    #[test]
+    fn triggers_and_views_in_place_of_a_table_are_refused() {
+        for (sql, refused) in [
+            ("CREATE VIEW others AS SELECT 1", false),
+            ("CREATE VIEW Games AS SELECT 1", true),
+            ("CREATE TRIGGER t AFTER INSERT ON runs BEGIN SELECT 1; END", true),
+        ] {
+            let (_folder, path, db) = written();
+            db.execute_batch(sql).unwrap();
+            close(db, &path).unwrap();
+            assert_eq!((open_connection(&path).is_err(), open_to_write(&path, SCHEMA).is_err()), (refused, refused));
+        }
+    }
+
+    #[test]
+    fn tables_and_columns_are_found_by_name() {
+        let (_folder, _, db) = written();
+        db.execute_batch("CREATE VIEW seen AS SELECT 1").unwrap();
+        assert_eq!(["runs", "seen", "games"].map(|name| has_table(&db, name).unwrap()), [true, false, false]);
+        assert_eq!(columns(&db, "runs").unwrap(), ["id", "name"]);
+        let wrong = db.prepare("SELECT colour FROM runs").unwrap_err();
+        assert_eq!(complaint(&wrong), "no such column: colour");
+        assert_eq!(complaint(&rusqlite::Error::InvalidQuery), rusqlite::Error::InvalidQuery.to_string());
+    }
+
+    /// A file elsewhere.
+    struct Elsewhere(Vec<u8>);
+
+    impl ReadAt for Elsewhere {
+        fn len(&self) -> gristmill_format::Result<u64> {
+            ReadAt::len(self.0.as_slice())
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> gristmill_format::Result<usize> {
+            self.0.as_slice().read_at(offset, buf)
+        }
+    }
+
+    #[test]
+    fn a_finished_database_is_read_from_memory() {
+        let (_folder, path, db) = written();
+        close(db, &path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes[18..20], [2, 2], "it says that it had a log");
+        let read = in_memory(&Elsewhere(bytes.clone())).unwrap();
+        assert_eq!((&read[..18], &read[18..20], &read[20..]), (&bytes[..18], &[1, 1][..], &bytes[20..]));
+        let mut db = Connection::open_in_memory().unwrap();
+        db.deserialize_read_exact("main", read.as_slice(), read.len(), true).unwrap();
+        assert_eq!(id(&db), 7);
+        assert_eq!(in_memory(&Elsewhere(vec![3; 40])).unwrap(), [3; 40]);
+    }
 }

@@ -133,7 +133,7 @@ impl Epoch {
     /// The group of blocks that `place` belongs to, and the ranges of rows that it is made of. None in other orders.
     pub fn group(&self, place: u64) -> Option<(u64, Vec<(u64, u64)>)> {
         let Inner::Blocks(blocks) = &self.order else { return None };
-        let group = blocks.locate(place).0;
+        let group = blocks.group_of(place);
         Some((group, blocks.members(group).map(|block| blocks.extent(block)).collect()))
     }
 }
@@ -166,11 +166,11 @@ impl Blocks {
         self.size.saturating_mul(self.group)
     }
 
-    /// The group of a place, and the place within it.
-    fn locate(&self, place: u64) -> (u64, u64) {
+    /// The group of a place.
+    fn group_of(&self, place: u64) -> u64 {
         let (short, missing) = self.short;
         let shift = if place >= (short + 1).saturating_mul(self.whole()).saturating_sub(missing) { missing } else { 0 };
-        ((place + shift) / self.whole(), (place + shift) % self.whole())
+        (place + shift) / self.whole()
     }
 
     /// The first place of a group.
@@ -209,7 +209,7 @@ impl Blocks {
     fn rows(&mut self, places: &mut [u64]) {
         let mut rest = places;
         while let Some(place) = rest.first() {
-            let group = self.locate(*place).0;
+            let group = self.group_of(*place);
             let (begins, swapped, first) = (self.begins(group), self.swapped(group), group * self.group);
             let size = self.size;
             let turn = self.turn(group);
@@ -342,6 +342,20 @@ mod tests {
         assert!(Gather::new(Key::new(8, "rows"), 9, Order::Shuffled).epoch(0).group(0).is_none());
     }
 
+    #[test]
+    fn the_groups_of_an_epoch_have_each_row_in_one_range_and_a_whole_one_has_its_size() {
+        for rows in [300, 301, 315, 20] {
+            let gather = Gather::new(Key::new(8, "rows"), rows, BLOCKS);
+            assert_eq!((gather.rows(), gather.group_rows()), (rows, Some(21)));
+            let order = gather.epoch(1);
+            let groups: std::collections::BTreeMap<_, _> = (0..rows).filter_map(|place| order.group(place)).collect();
+            let mut found: Vec<u64> = groups.into_values().flatten().flat_map(|(start, end)| start..end).collect();
+            found.sort_unstable();
+            assert_eq!(found, (0..rows).collect::<Vec<_>>(), "{rows} rows");
+        }
+        assert_eq!(Gather::new(Key::new(8, "rows"), 9, Order::Shuffled).group_rows(), None);
+    }
+
     /// Which rows a seed gives is a promise: a change here is a change of format.
     #[test]
     fn orders_are_pinned_across_versions() {
@@ -351,6 +365,8 @@ mod tests {
         };
         assert_eq!(first(Order::Shuffled, 0), PINNED[..4]);
         assert_eq!(first(Order::Blocks { rows: 4096, blocks: 8 }, 2), PINNED[4..]);
+        // Blocks of one size: none is counted last.
+        assert_eq!(epoch(12, Order::Blocks { rows: 2, blocks: 6 }, 2), [5, 9, 10, 0, 7, 6, 8, 11, 3, 2, 4, 1]);
     }
 
     const PINNED: [u64; 8] = [50360, 790_320, 770_022, 256_420, 84952, 801_409, 82821, 85888];

@@ -264,7 +264,75 @@ pub fn undo<T: Copy>(held: &mut Vec<T>, changes: &[Change<T>]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use gristmill_format::encode::Provenance;
+
     use super::*;
+
+    fn sampler(capacity: usize, drains: bool) -> Sampler {
+        Sampler::new(Reservoir::new(Key::new(7, "sample"), capacity), drains)
+    }
+
+    /// Offers rows of these slots at once; the slots that come out.
+    fn through(step: &mut Sampler, slots: std::ops::Range<u32>) -> Vec<u32> {
+        let mut rows: Vec<Row> = slots.map(|slot| Row { slot, branch: 0, from: Provenance::default() }).collect();
+        step.offer(&mut rows, &mut Vec::new(), &[]);
+        rows.iter().map(|row| row.slot).collect()
+    }
+
+    #[test]
+    fn the_lanes_share_the_product_of_its_options_which_is_one_to_four_billion_frames() {
+        let config = |threads, reservoir_size_per_thread| ShufflingFrameSamplerConfig {
+            threads,
+            reservoir_size_per_thread,
+            ..Default::default()
+        };
+        let shared = |threads, size| config(threads, size).shared().map(|shared| shared.size).map_err(|e| e.0);
+        assert_eq!(shared(2, 3), Ok(6));
+        assert_eq!(shared(1, u32::MAX as usize), Ok(u64::from(u32::MAX)));
+        for (threads, size) in [(0, 5), (5, 0), (2, 1 << 31), (usize::MAX, 2)] {
+            assert_eq!(shared(threads, size), Err("reservoir_size_per_thread"), "{threads}, {size}");
+        }
+        assert_eq!(config(1, 10).slots(4), 4);
+        assert_eq!(config(1, 10).step(Key::new(7, "sample"), 4).room(), 4);
+    }
+
+    #[test]
+    fn a_row_comes_out_for_each_that_comes_once_it_is_full_and_the_rest_at_the_end() {
+        let (mut step, mut kept) = (sampler(5, true), sampler(5, false));
+        assert_eq!(through(&mut step, 0..3), [0; 0]);
+        assert_eq!((step.room(), step.held()), (2, 3));
+        assert_eq!(step.gauges(), [("reservoir", 3, Some(5))]);
+        let mut all = through(&mut step, 3..12);
+        assert_eq!((all.len(), step.room(), step.held(), step.counts()), (7, 0, 5, vec![("frames", 7)]));
+        assert!(all.iter().enumerate().any(|(i, slot)| i as u32 != *slot), "not in the order of arrival: {all:?}");
+        all.extend(std::iter::from_fn(|| step.drain()).map(|row| row.slot));
+        all.sort_unstable();
+        assert_eq!((all, step.counts()), ((0..12).collect(), vec![("frames", 12)]));
+        through(&mut kept, 0..12);
+        assert_eq!((kept.drain(), kept.held(), kept.counts()), (None, 5, vec![("frames", 7)]));
+    }
+
+    #[test]
+    fn it_says_where_it_stood_at_each_mark_and_goes_on_from_there() {
+        let mut step = sampler(6, true);
+        let parts: Vec<std::ops::Range<u32>> = (0..8).map(|part| part * 5..part * 5 + 5).collect();
+        let mut expected = Vec::new();
+        for part in &parts {
+            expected.push(through(&mut step, part.clone()));
+            assert_eq!(step.mark(), 5, "a change for each row");
+        }
+        for at in 0..parts.len() {
+            let standing = step.later()();
+            assert!(standing.rows.iter().all(|row| step.rows().any(|held| held == row)), "rows of a standing are held");
+            let mut restored = sampler(6, true);
+            restored.restore(standing).unwrap();
+            let rest: Vec<Vec<u32>> = parts[at..].iter().map(|part| through(&mut restored, part.clone())).collect();
+            assert_eq!(rest, expected[at..], "after {at} marks");
+            step.advance();
+        }
+        assert_eq!(step.rows().count(), step.held(), "what was given before the consumer's mark is let go");
+        assert!(sampler(6, true).restore(Standing::default()).is_err());
+    }
 
     fn run(capacity: usize, n: u32) -> (Vec<u32>, Vec<u32>) {
         let mut reservoir = Reservoir::new(Key::new(5, "sample"), capacity);

@@ -214,6 +214,17 @@ mod tests {
     }
 
     #[test]
+    fn weights_count_beside_the_largest_alone() {
+        let rows = |weights: [f32; 4]| {
+            let mut rows = Vec::new();
+            Unpack::Count(4).select(Key::new(5, "unpack"), 4, Some(&weights), 50, &mut rows);
+            rows
+        };
+        assert_eq!(rows([1.0, 2.0, 4.0, 8.0]), rows([0.125, 0.25, 0.5, 1.0]));
+        assert_eq!(rows([1.0, 2.0, 4.0, 8.0]), rows([16.0, 32.0, 64.0, 128.0]));
+    }
+
+    #[test]
     fn a_use_that_straddles_two_passes_takes_the_rest_of_the_first() {
         let all = uses(Unpack::Count(7), 10, 10).concat();
         for pass in all.chunks(10) {

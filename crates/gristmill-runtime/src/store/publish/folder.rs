@@ -193,3 +193,56 @@ impl Folder {
         Error::path(self.path.join(name.as_ref()), &e.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn names_are_looked_up_in_it_and_links_are_not_followed() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        fs::write(at("file"), "text").unwrap();
+        fs::write(at("one"), "two names").unwrap();
+        fs::hard_link(at("one"), at("two")).unwrap();
+        symlink("inner", at("link")).unwrap();
+        symlink("file", at("alias")).unwrap();
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        assert!(Folder::open(&at("file")).is_err(), "no folder");
+        let folder = Folder::open(here.path()).unwrap();
+        let inner = folder.child("inner").unwrap();
+        assert!(folder.child("link").is_err() && folder.child("file").is_err());
+        assert!(folder.is("inner", &inner) && !folder.is("file", &inner) && !folder.is("link", &inner));
+        let file = folder.read("file").unwrap();
+        assert!(folder.read("alias").is_err());
+        folder.read("pipe").expect("it is not waited for a writer");
+        let new = folder.create("new").unwrap();
+        assert!(["new", "file", "alias"].iter().all(|name| folder.create(name).is_err()));
+        for open in [folder.file(), inner.file(), &file, &new] {
+            let flags = rustix::io::fcntl_getfd(open).unwrap();
+            assert!(flags.contains(rustix::io::FdFlags::CLOEXEC), "no program that is started has it");
+        }
+        let entries = ["file", "one", "inner", "link", "pipe", "none"].map(|name| folder.entry(name).unwrap());
+        let expected = [Entry::File, Entry::Shared, Entry::Folder, Entry::Link, Entry::Other].map(Some);
+        assert_eq!((&entries[..5], entries[5]), (&expected[..], None));
+    }
+
+    #[test]
+    fn folders_within_folders_go_unless_they_are_deeper_than_any_of_ours() {
+        let here = tempfile::tempdir().unwrap();
+        let folder = Folder::open(here.path()).unwrap();
+        fs::write(here.path().join("kept"), "text").unwrap();
+        for (depth, goes) in [(1, true), (DEPTH, true), (DEPTH + 2, false)] {
+            let top = here.path().join(format!("top{depth}"));
+            let inner = top.join(vec!["in"; depth - 1].join("/"));
+            fs::create_dir_all(&inner).unwrap();
+            symlink(here.path().join("kept"), inner.join("link")).unwrap();
+            assert_eq!((folder.remove_all(format!("top{depth}")).is_ok(), top.exists()), (goes, !goes), "{depth}");
+        }
+        assert!(here.path().join("kept").exists());
+    }
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::staging::{Found, Staging, is_interrupted, is_staged};
+use super::staging::{Found, Staging, is_interrupted, is_staged, place_of};
 use super::{Left, State, left_in};
 use crate::error::Error;
 
@@ -264,4 +264,78 @@ fn what_was_replaced_by_nothing_goes_back() {
     left.give_up().unwrap();
     assert_eq!(listed(&root.path().join("out")), pairs([("a", "before")]));
     assert!(left_in(root.path()).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_left_says_of_which_job_it_is_and_whether_only_its_publication_is_missing() {
+    for (files, complete) in [
+        (&[][..], false),
+        (&[("a", "one"), ("b", "two")][..], false),
+        (&[("a", "one"), ("manifest.json", "{}")][..], true),
+    ] {
+        let target = tempfile::tempdir().unwrap();
+        stage(target.path(), files).keep();
+        let left = Left::of(target.path(), "job").unwrap().unwrap();
+        let names: Vec<String> = files.iter().map(|(name, _)| name.to_string()).collect();
+        let expected = if names.is_empty() { State::Nothing } else { State::Unfinished { files: names } };
+        assert_eq!((left.state(), left.job()), (&expected, "test"));
+        assert_eq!((left.is_complete(&["other", "test"]), left.is_complete(&["other"])), (complete, false));
+        left.give_up().unwrap();
+        assert!(Left::of(target.path(), "job").unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_file_from_elsewhere_is_brought_whole_to_where_the_job_stages_it() {
+    let (target, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(from.path().join("a"), "one").unwrap();
+    let staging = stage(target.path(), &[]);
+    fs::write(staging.path(".a.part"), "left by a process that was killed").unwrap();
+    staging.bring(from.path(), "a").unwrap();
+    assert_eq!(fs::read_to_string(place_of(target.path(), "job", "a")).unwrap(), "one");
+    assert!(staging.bring(from.path(), "none").is_err());
+    assert_eq!(staging.names().unwrap(), ["a"]);
+}
+
+#[test]
+fn what_was_in_the_making_goes_and_what_is_staged_stays() {
+    for (files, expected) in [(&[][..], Found::Nothing), (&[("a", "one")][..], Found::Unfinished)] {
+        let target = tempfile::tempdir().unwrap();
+        let staging = stage(target.path(), files);
+        fs::write(staging.path(".b.part"), "half").unwrap();
+        staging.keep();
+        drop(staging);
+        let (staging, found) = Staging::open(target.path(), "job", "test").unwrap();
+        assert_eq!((found, staging.names().unwrap().len()), (expected, files.len()));
+        assert!(!staging.path(".b.part").exists() && staging.path(".job.json").exists());
+    }
+}
+
+#[test]
+fn a_file_and_a_folder_do_not_take_each_others_place() {
+    for (staged, there) in [(false, false), (false, true), (true, false), (true, true)] {
+        let target = tempfile::tempdir().unwrap();
+        let make = |folder, path: &Path| if folder { fs::create_dir(path) } else { fs::write(path, "a") };
+        make(there, &target.path().join("c")).unwrap();
+        let staging = stage(target.path(), &[("b", "two")]);
+        make(staged, &staging.path("c")).unwrap();
+        let published = staging.publish(&[]).is_ok();
+        assert_eq!(
+            (published, target.path().join("b").exists()),
+            (staged == there, staged == there),
+            "{staged}, {there}"
+        );
+    }
+}
+
+#[test]
+fn a_staging_with_a_pipe_is_refused() {
+    let target = tempfile::tempdir().unwrap();
+    let staging = stage(target.path(), &[("a", "one")]);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, staging.path("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    staging.keep();
+    drop(staging);
+    let left = Left::of(target.path(), "job").unwrap().unwrap();
+    assert!(matches!(left.state(), State::Refused(why) if why.contains("pipe: this is neither")), "{:?}", left.state());
 }

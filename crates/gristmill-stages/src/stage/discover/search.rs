@@ -421,3 +421,6 @@ impl<T: FnMut(Change)> Discovery<T> {
 fn claimed(name: &str) -> gristmill_format::Result<bool> {
     detect(name, &[]).map(|format| format.is_some()).map_err(|e| e.in_source(name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,6 +218,16 @@ mod tests {
         assert_eq!(cache.held(), 6);
     }
 
+    #[test]
+    fn what_is_lost_begins_with_the_use_that_comes_next() {
+        let (mut cache, mut log, mut lost) = (Cache::new(RULES), Vec::new(), Vec::new());
+        assert_eq!(cache.keep(5, u16::MAX - 1, 100, 1.0, &mut log), 3);
+        assert_eq!(cache.take(5, 105, &mut log, &mut lost), Found::Hit);
+        cache.lose_below(6, 110, &mut log, &mut lost);
+        assert_eq!(lost, [Lost { place: 5, first: u16::MAX, left: 2 }]);
+        assert_eq!(lost[0].rows().collect::<Vec<_>>(), [(5, u16::MAX), (5, 0)], "numbers of uses start over");
+    }
+
     /// By the document a chunk's quota follows its chance; with the trainer's smoothing all are nearly the same.
     #[test]
     fn quotas_follow_the_chance_or_hardly_do() {

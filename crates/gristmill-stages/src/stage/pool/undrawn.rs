@@ -74,7 +74,7 @@ impl Undrawn {
         }
     }
 
-    /// Forgets whole blocks below `ordinal`; what remains of them must have been removed already.
+    /// Forgets whole blocks below `ordinal`, with what is left in them.
     pub fn advance(&mut self, ordinal: u64) {
         while !self.blocks.is_empty() && self.base + BITS <= ordinal {
             if let Some(block) = self.blocks.pop_front() {
@@ -121,6 +121,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn it_takes_memory_for_its_range_alone() {
+        let mut set = Undrawn::default();
+        let first = 1000 * BITS + 5;
+        set.insert(first);
+        assert_eq!((set.base, set.blocks.len()), (1000 * BITS, 1), "nothing for what lies before the first");
+        set.insert(first + BITS);
+        set.advance(first + BITS - 6);
+        assert_eq!((set.len(), set.blocks.len()), (2, 2), "the first block is not yet passed as a whole");
+        set.advance(first + BITS - 5);
+        assert_eq!((set.len(), set.blocks.len(), set.take(0)), (1, 1, Some(first + BITS)), "it is, with what it had");
+    }
 
     proptest! {
         /// Against a plain set: inserts at the end, takes of the k-th, removals, a moving front.

@@ -413,6 +413,9 @@ mod tests {
         ] {
             assert!(fits(&wrong, sources()).is_none(), "{wrong:?}");
         }
-        assert!(fits(&PoolState { undrawn: vec![0, 4], gone: vec![], ..state }, sources()).is_some());
+        assert!(fits(&PoolState { undrawn: vec![0, 4], gone: vec![], ..state.clone() }, sources()).is_some());
+        let copy = fits(&PoolState { undrawn: vec![0, 4], gone: vec![1], ..state }, sources()).unwrap();
+        let drawn = [2, 3, 4, 5].map(|place| copy.undrawn.contains(place));
+        assert_eq!(drawn, [true, false, true, true], "what is gone is not drawn, whatever else the state says");
     }
 }

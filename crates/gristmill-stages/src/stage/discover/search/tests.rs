@@ -1,0 +1,204 @@
+//! Searches of a store in memory, round by round: no time passes here.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::atomic::AtomicU32;
+
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Result};
+use gristmill_runtime::store::{MemoryStore, Readings};
+
+use super::*;
+
+fn search(store: Arc<dyn Store>, watch: bool) -> Search {
+    let (expected, stop) = (HashSet::new(), Arc::default());
+    Search { store, watch, rescan: Duration::from_secs(60), expected, waits: false, stop }
+}
+
+fn text(change: Change) -> String {
+    match change {
+        Change::Scanned(files) => format!("scanned {}", files.iter().map(|f| &*f.name).collect::<Vec<_>>().join(" ")),
+        Change::New { file, .. } => format!("new {}", file.name),
+        Change::Replaced { old, file, .. } => format!("{} in place of {old}", file.name),
+        Change::Moved { file, .. } => format!("moved {}", file.name),
+        Change::Left { number } => format!("left {number}"),
+        Change::Listed { skipped, growing, .. } => format!("listed, {skipped} skipped, {growing} growing"),
+        Change::Fault { kind, .. } => format!("fault {kind}"),
+    }
+}
+
+/// A store whose first lists fail, and whose files may be of this moment: then the first looks at one find that it grew, or fail.
+#[derive(Debug, Default)]
+struct Failing {
+    files: MemoryStore,
+    left: AtomicU32,
+    /// Nanoseconds of the time of change of all files.
+    since: Option<i64>,
+    grows: AtomicU32,
+    grew: AtomicU32,
+    away: AtomicU32,
+}
+
+fn one_of(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+impl Failing {
+    fn aged(&self, stat: FileStat) -> FileStat {
+        let grew = i64::from(self.grew.load(Ordering::Relaxed));
+        FileStat { mtime_ns: self.since.map_or(stat.mtime_ns, |since| since + grew), ..stat }
+    }
+}
+
+impl Store for Failing {
+    fn root(&self) -> String {
+        self.files.root()
+    }
+
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        let mut faults = self.files.list(&mut |stat| each(self.aged(stat)));
+        if one_of(&self.left) {
+            faults.error(&Error::from(io::Error::other("the disk")).in_source("deep"));
+        }
+        faults
+    }
+
+    fn stat(&self, name: &str) -> Result<FileStat> {
+        if one_of(&self.away) {
+            return Err(Error::from(io::Error::other("the disk")).in_source(name));
+        }
+        if one_of(&self.grows) {
+            self.grew.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(self.aged(self.files.stat(name)?))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.files.open(name)
+    }
+
+    fn readings(&self) -> &Readings {
+        self.files.readings()
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        self.files.watch()
+    }
+}
+
+#[test]
+fn a_search_that_does_not_watch_ends_with_its_scan() {
+    let store = Arc::new(MemoryStore::new());
+    ["b.gz", "a.gz", "notes.txt"].iter().for_each(|name| store.write(name, *name));
+    let (mut seen, found) = (Vec::new(), search(store, false));
+    run(&found, &mut |change| seen.push(text(change)));
+    assert_eq!(seen, ["listed, 1 skipped, 0 growing", "scanned a.gz b.gz"]);
+    found.stop.store(true, Ordering::Relaxed);
+    run(&found, &mut |change| panic!("{change:?} after the stop"));
+}
+
+#[test]
+fn what_changes_is_seen_in_the_next_round_and_what_left_after_a_second() {
+    let store = Arc::new(MemoryStore::new());
+    store.write("a.gz", "a");
+    let (seen, wanted) = (RefCell::new(Vec::new()), search(store.clone(), true));
+    let stop = wanted.stop.clone();
+    let mut found = Discovery::new(wanted, |change| seen.borrow_mut().push(text(change)));
+    let mut rounds = |n: u64| {
+        (0..n).for_each(|_| assert!(found.round()));
+        seen.take()
+    };
+    assert_eq!(rounds(1), ["listed, 0 skipped, 0 growing", "scanned a.gz"]);
+    store.write("b.gz", "b");
+    assert_eq!(rounds(1), ["new b.gz"]);
+    store.write("notes.txt", "no games");
+    store.rename("b.gz", "c.gz");
+    assert_eq!(rounds(1), ["moved c.gz"]);
+    store.remove("a.gz");
+    assert_eq!(rounds(GONE), [""; 0]);
+    assert_eq!(rounds(1), ["left 0"]);
+    // Notices are lost: all is listed, and what is new must prove that it does not grow.
+    store.write("d.gz", "d");
+    store.lose_hints();
+    assert_eq!(rounds(1), ["fault watch", "listed, 1 skipped, 1 growing"]);
+    assert_eq!(rounds(SETTLE - 1), [""; 0]);
+    assert_eq!(rounds(1), ["new d.gz"]);
+    // It is not listed again within a second.
+    store.lose_hints();
+    assert_eq!(rounds(PAUSE - SETTLE - 1), ["fault watch"]);
+    assert_eq!(rounds(1), ["listed, 1 skipped, 0 growing"]);
+    store.write("d.gz", "more");
+    store.remove("c.gz");
+    assert_eq!(rounds(1), ["d.gz in place of 2"]);
+    store.write("c.gz", "b");
+    rounds(1);
+    assert!(rounds(2 * GONE).is_empty(), "a file that is back has not left");
+    stop.store(true, Ordering::Relaxed);
+    assert!(!found.round());
+}
+
+#[test]
+fn all_is_listed_again_in_the_time_that_was_given() {
+    let seen = RefCell::new(0);
+    let wanted = Search { rescan: 10 * POLL, ..search(Arc::new(MemoryStore::new()), true) };
+    let mut found =
+        Discovery::new(wanted, |change| *seen.borrow_mut() += u64::from(matches!(change, Change::Listed { .. })));
+    (0..30).for_each(|_| assert!(found.round()));
+    assert_eq!(*seen.borrow(), 1 + 3);
+}
+
+#[test]
+fn a_first_list_that_lacks_a_folder_is_made_again_and_without_patience_three_times() {
+    for (fails, waits, rounds, expected) in [
+        (9, false, 2 * PAUSE + 1, &["fault io"][..]),
+        (2, false, 2 * PAUSE + 1, &["fault io", "listed, 0 skipped, 0 growing", "scanned a.gz"]),
+        (4, true, 4 * PAUSE + 1, &["fault io", "listed, 0 skipped, 0 growing", "scanned a.gz"]),
+    ] {
+        let store = Failing { left: fails.into(), ..Failing::default() };
+        store.files.write("a.gz", "a");
+        let seen = RefCell::new(Vec::new());
+        let wanted = Search { waits, ..search(Arc::new(store), false) };
+        let mut found = Discovery::new(wanted, |change| seen.borrow_mut().push(text(change)));
+        assert!((1..rounds).all(|_| found.round()) && !found.round(), "{fails} lists that fail");
+        assert_eq!(seen.take(), expected);
+    }
+}
+
+/// The time of change of its file lies ahead, so that no time of the test makes it old.
+fn young(grows: u32, away: u32) -> Arc<Failing> {
+    let store = Failing { since: Some(i64::MAX / 2), grows: grows.into(), away: away.into(), ..Failing::default() };
+    store.files.write("a.gz", "a");
+    Arc::new(store)
+}
+
+#[test]
+fn a_young_file_of_the_first_scan_is_waited_for_until_it_does_not_grow() {
+    let scanned = ["listed, 0 skipped, 0 growing", "scanned a.gz"];
+    let taken = ["fault growing", "listed, 0 skipped, 0 growing", "scanned a.gz"];
+    for (grows, away, rounds, expected) in [
+        (0, 0, 1 + SETTLE, &scanned[..]),
+        (1, 0, 1 + 2 * SETTLE, &scanned),
+        (0, 1, 1 + 2 * SETTLE, &scanned),
+        (u32::MAX, 0, 1 + PATIENCE, &taken),
+    ] {
+        let seen = RefCell::new(Vec::new());
+        let mut found =
+            Discovery::new(search(young(grows, away), false), |change| seen.borrow_mut().push(text(change)));
+        assert!((1..rounds).all(|_| found.round()) && !found.round(), "{grows}, {away}");
+        assert_eq!(seen.take(), expected);
+    }
+}
+
+#[test]
+fn a_search_that_watches_scans_without_a_file_that_grows_for_long() {
+    let seen = RefCell::new(Vec::new());
+    let mut found = Discovery::new(search(young(3, 0), true), |change| seen.borrow_mut().push(text(change)));
+    let mut rounds = |n: u64| {
+        (0..n).for_each(|_| assert!(found.round()));
+        seen.take()
+    };
+    assert_eq!(rounds(2 * SETTLE), [""; 0]);
+    assert_eq!(rounds(1), ["listed, 0 skipped, 1 growing", "scanned "]);
+    assert_eq!(rounds(2 * SETTLE - 2), [""; 0]);
+    assert_eq!(rounds(1), ["new a.gz"]);
+}
