@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-# Tests start Python hundreds of times: without its compiled modules each start compiles NumPy and gristmill anew, half a second, or JAX, two.
+# Tests start Python hundreds of times. Without compiled modules each start compiles NumPy and gristmill, half a second, or JAX, two.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
