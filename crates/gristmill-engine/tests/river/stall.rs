@@ -10,6 +10,7 @@ use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::store::bucket::{Options, set_options};
 use gristmill_engine::{DataLoader, Next};
 use gristmill_faultserver::{Network, start};
+use gristmill_format::container::gzip;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::games::{generate, loader, mixed, next, options, preset, varied};
@@ -92,11 +93,24 @@ fn heavy_decoding_is_named() {
     assert_eq!(found.limited_by_since_start, if core > decode { "core" } else { "decode" }, "{found:?}");
 }
 
+/// Games whose bytes are stored as they are: little time goes into decoding.
+fn stored_games(folder: &Path) -> Lc0Preset {
+    generate(options(folder, 40));
+    for file in std::fs::read_dir(folder).unwrap() {
+        let (path, mut records) = (file.unwrap().path(), Vec::new());
+        gzip::Inflater::default().inflate(&std::fs::read(&path).unwrap(), 1 << 20, &mut records).unwrap();
+        std::fs::write(&path, gzip::compress(0, &records).unwrap()).unwrap();
+    }
+    plain(folder)
+}
+
 #[test]
 fn heavy_encoding_is_named() {
+    let folder = tempfile::tempdir().unwrap();
     // Legal moves are searched twice for each row while it is encoded.
     let tensors = ["planes:f32", "probs", "legal", "legal:bits", "values"].map(String::from).to_vec();
-    let all = Lc0Preset { sampling_rate: None, threads: Some(1), tensors, batch_size: 256, ..plain(mixed()) };
+    let stored = stored_games(folder.path());
+    let all = Lc0Preset { sampling_rate: None, threads: Some(1), tensors, batch_size: 256, ..stored };
     let found = while_taking(&loader(&all), 40, || ());
     let [encode, core] = ["encode", "core"].map(|cause| found.seconds(cause));
     let loader = found.waits.iter().filter(|waited| waited.cause != "trainer");
