@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-# Tests start Python hundreds of times. Without compiled modules each start compiles NumPy and gristmill, half a second, or JAX, two.
+# Tests start Python hundreds of times. If Python may not keep compiled modules, each start compiles NumPy and gristmill again, or JAX.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from games_of_records import COLUMNS, FACTS, ROW, game, games, packed
+from test_convert_demos import binary
 
 import gristmill as gm
 
@@ -75,6 +76,39 @@ def test_epochs_are_exact_and_resume_after_every_batch(pack: Any) -> None:
         for (number, draw), (number_then, draw_then) in zip(rest, batches[at:], strict=True):
             np.testing.assert_array_equal(number, number_then)
             np.testing.assert_array_equal(draw, draw_then)
+
+
+def test_copied_fields_are_those_that_an_encoder_makes_and_are_resumed_and_counted(tmp_path: Path) -> None:
+    pack, fields = packed(tmp_path / "pack", COUNT), ["number", "policy"]
+
+    def loader(*drawn: str, **options: Any) -> gm.DataLoader:
+        names = gm.Fields([*fields, *drawn])
+        return gm.DataLoader(pack, encoder=names, batch_size=29, epochs=2, joined=True, seed=3, **options)
+
+    def columns(batch: gm.Batch) -> list[npt.NDArray[Any]]:
+        return [np.array(batch[name]) for name in fields]
+
+    # `draw` is no part of a record: an encoder makes these batches.
+    encoded = [columns(batch) for batch in loader("draw")]
+    whole = loader(ledger=tmp_path / "ledger")
+    states = [whole.state_dict()]
+    for batch, expected in zip(whole, encoded, strict=True):
+        for found, column in zip(columns(batch), expected, strict=True):
+            np.testing.assert_array_equal(found, column)
+        states.append(whole.state_dict())
+    for at, state in enumerate(states[:-1]):
+        again = loader(threads=1 + at % 2)
+        again.load_state_dict(state)
+        for batch, expected in zip(again, encoded[at:], strict=True):
+            for found, column in zip(columns(batch), expected, strict=True):
+                np.testing.assert_array_equal(found, column)
+    whole.stop()
+    words = ["verify-run", tmp_path / "ledger", "--pack", tmp_path / "pack", "--json"]
+    done = subprocess.run([binary(), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    output = json.loads(done.stdout)["outputs"][0]
+    assert (output["complete"], output["wrong_records"]) == (True, [])
+    assert [epoch["delivered"] for epoch in output["epochs"]] == [ROWS, ROWS]
 
 
 def test_symmetries_are_drawn_by_seed_row_and_epoch(pack: Any) -> None:

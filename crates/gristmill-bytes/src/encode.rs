@@ -123,8 +123,8 @@ pub trait Encoder: Send + Sync + Debug {
         false
     }
 
-    /// The part of a record that each tensor is, by its first byte and its bytes, if rows are copies of such parts and of nothing else: a
-    /// table may then copy them without this encoder.
+    /// Returns the part of a record that each tensor copies: its first byte and its number of bytes. `None` if a tensor is anything else.
+    /// A table may copy the parts itself, without this encoder.
     fn parts(&self) -> Option<&[(usize, usize)]> {
         None
     }

@@ -17,7 +17,7 @@ pub struct FieldEncoder {
     outputs: Vec<TensorSpec>,
     /// First byte of each in a record, and its bytes; none for random bits.
     places: Vec<Option<(usize, usize)>>,
-    /// The same, if none is random bits.
+    /// The same, for [`Encoder::parts`]. `None` if a tensor is random bits.
     parts: Option<Vec<(usize, usize)>>,
 }
 

@@ -27,7 +27,7 @@ pub use chained::ChainedTable;
 pub use files::{FileTable, Part};
 pub use joined::JoinedTable;
 pub use parts::{Parts, copy_part};
-pub use pick::{Pick, random_bits};
+pub use pick::{Pick, add_picks, random_bits};
 pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
 
@@ -103,7 +103,7 @@ pub trait FrameTable: Send + Sync + Debug {
         None
     }
 
-    /// The way from where records lie to where parts of them are wanted, where the table has one.
+    /// Returns what copies parts of records straight from this table, if the table can.
     fn parts(&self) -> Option<&dyn Parts> {
         None
     }

@@ -241,8 +241,8 @@ impl ChunkFile {
         self.first.locate(frame)
     }
 
-    /// The chunk that frame `frame` of the file is in, the frames from it to the end of the chunk, and the byte of the file at which the
-    /// chunk ends.
+    /// Returns the chunk of frame `frame`, the number of frames from this one to the end of the chunk, and the byte of the file at which
+    /// the chunk ends. `None` beyond the last frame.
     pub fn locate_end(&self, frame: u64) -> Option<(usize, u64, u64)> {
         let chunk = self.first.locate(frame)?.0;
         Some((chunk, self.first.get(chunk + 1)? - frame, *self.offsets.get(chunk + 1)?))

@@ -44,7 +44,7 @@ impl Starts {
         }
         let step = (frame >> self.shift) as usize;
         let (low, high) = (self.steps[step] as usize, self.steps[step + 1] as usize);
-        // Most steps meet at most two chunks: which of them it is, no branch depends on.
+        // Most steps meet at most two chunks. The comparison then picks the chunk without a branch.
         let chunk = match high - low {
             0 | 1 => low + usize::from(self.first[low + 1] <= frame),
             _ => low + self.first[low + 1..=high].partition_point(|first| *first <= frame),

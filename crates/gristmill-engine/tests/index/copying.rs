@@ -1,4 +1,4 @@
-//! Rows whose tensors are fields of their records: copied from where they lie, they are what an encoder makes of them.
+//! A loader copies fields of records straight from the pack. An encoder makes the same batches of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn what_is_copied_is_what_is_encoded() {
                 threads: Some(threads),
                 ..IndexConfig::default()
             };
-            // Bits are drawn for each row, so that the encoder makes all.
+            // `draw` is no part of a record, so the encoder makes this batch.
             let mut encoded = batches(rows, &["k", "n", "square", "draw"], config(1));
             encoded.iter_mut().for_each(|(_, columns)| columns.truncate(3));
             for threads in [1, 2] {

@@ -1,4 +1,4 @@
-//! Who waits for whom: each cause is made on purpose, ten times as large as the others, and read by its name.
+//! Who waits for whom: each test makes one cause larger than the others on purpose, and reads its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn heavy_decoding_is_named() {
     assert_eq!(found.limited_by_since_start, if core > decode { "core" } else { "decode" }, "{found:?}");
 }
 
-/// Games whose bytes are stored as they are: little time goes into decoding.
+/// Games that gzip stores without compression: the loader decodes them in little time.
 fn stored_games(folder: &Path) -> Lc0Preset {
     generate(options(folder, 40));
     for file in std::fs::read_dir(folder).unwrap() {
@@ -107,7 +107,7 @@ fn stored_games(folder: &Path) -> Lc0Preset {
 #[test]
 fn heavy_encoding_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    // Legal moves are searched twice for each row while it is encoded.
+    // The encoder searches the legal moves of each row twice.
     let tensors = ["planes:f32", "probs", "legal", "legal:bits", "values"].map(String::from).to_vec();
     let stored = stored_games(folder.path());
     let all = Lc0Preset { sampling_rate: None, threads: Some(1), tensors, batch_size: 256, ..stored };

@@ -130,7 +130,7 @@ pub trait Codec: Debug + Send + Sync {
         Err(Error::new(Kind::Unsupported, format!("chunks of `{}` have to be unpacked", self.name())))
     }
 
-    /// Whether records lie as [`Codec::records`] says, so that parts of them may be copied.
+    /// Whether a table may copy parts of the records that [`Codec::records`] finds. They are then the table's records as they are.
     fn is_plain(&self) -> bool {
         false
     }

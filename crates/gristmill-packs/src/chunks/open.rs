@@ -179,14 +179,14 @@ impl File {
         self.ending[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
-    /// The bytes of the file, for [`File::ending`]. `None` if some may be freed.
+    /// Returns the bytes of the file for [`File::ending`], or `None` if a cache may free some of them.
     pub(super) fn lasting(&self) -> Option<&[u8]> {
         (!self.held.is_bounded()).then(|| self.held.bytes())
     }
 
-    /// A record of `size` bytes, without a look at what comes before the records of its game. `bytes` are those of the file; of the record,
-    /// `place` says the game, which record it is from the last one of the game on, and where the game ends. `None` of a game that was not
-    /// [noted](File::note_ending).
+    /// Finds a record of `size` bytes from the end of its game. `bytes` are [those of the file](File::lasting). `place` has the game, the
+    /// number of records from this one to the end of the game, and the byte at which the game ends. Returns `None` if nobody
+    /// [noted](File::note_ending) the game.
     #[inline]
     pub(super) fn ending<'a>(&self, bytes: &'a [u8], place: (usize, u64, u64), size: usize) -> Option<&'a [u8]> {
         let (game, behind, end) = place;

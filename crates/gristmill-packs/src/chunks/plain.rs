@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::open::{ChunkPack, File};
 use crate::pack_table::Content;
 
-/// Records that are found before any of them is copied: the copies then wait for memory together.
+/// How many records [`copy`] finds before it copies the first one. The processor then fetches several records from memory at once.
 const TOGETHER: usize = 256;
 
 /// The stored bytes of a chunk, and its records.
@@ -34,7 +34,7 @@ fn stored<'a>(pack: &ChunkPack, file: &'a File, chunk: usize) -> Result<(&'a [u8
     read().map_err(|e| file.named(chunk, e))
 }
 
-/// The frames of one file, whose games need no look once they were noted.
+/// A file of the pack, its bytes, and its frames: those from `first` to before `behind`.
 #[derive(Clone, Copy)]
 struct Near<'a> {
     first: u64,
@@ -44,7 +44,7 @@ struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
-    /// The file that frame `row` is in. `None` if it may free bytes, and if there is no such frame.
+    /// Returns the file of frame `row`. `None` if a cache may free bytes of the file, and if the pack has no such frame.
     fn of(pack: &'a ChunkPack, row: u64) -> Option<Self> {
         let number = pack.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
         let ((first, _), (behind, _), file) = (pack.first[number], *pack.first.get(number + 1)?, &pack.files[number]);
@@ -56,7 +56,7 @@ impl<'a> Near<'a> {
     }
 }
 
-/// Finds some records of a pack, one for each place of `found`.
+/// Finds the records of these rows. Row `i` goes to `found[i]`.
 ///
 /// Errors: as [`record`].
 fn find<'a>(pack: &'a ChunkPack, rows: &[u64], found: &mut [&'a [u8]]) -> Result<()> {
@@ -102,7 +102,7 @@ pub(super) fn gather(pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<(
     copy(pack, rows, &[(0, pack.layout().size())], &mut [out])
 }
 
-/// Copies parts of records into `out`: one slice for each part.
+/// Copies parts of records into `out`, which has one slice for each part.
 ///
 /// Errors: as [`record`].
 fn copy(pack: &ChunkPack, rows: &[u64], parts: &[(usize, usize)], out: &mut [&mut [u8]]) -> Result<()> {

@@ -1,5 +1,5 @@
 //! An index -> another index of the same range: a keyed permutation in O(1) memory, with its inverse.
-//! A balanced Feistel network with cycle walking; each round is a multiply and a shift. Many numbers of a narrow range go by tables.
+//! A balanced Feistel network with cycle walking. A round multiplies and shifts, or looks up what that gives. Never draws: the key fixes all.
 
 mod tables;
 
@@ -17,7 +17,7 @@ const LANES: usize = 4;
 /// The most numbers that [`Permutation::apply_all`] walks together.
 const TOGETHER: usize = 256;
 
-/// The widest half of a number for which there are tables, in bits. All tables have 64 KiB then.
+/// [`Permutation::tabled`] makes tables for halves of at most this many bits. The eight tables then take 64 KiB.
 const WIDEST: u32 = 12;
 
 /// A permutation of `0..n`, fixed by its key.
@@ -26,7 +26,7 @@ pub struct Permutation {
     n: u64,
     half: u32,
     keys: [u64; ROUNDS],
-    /// What the rounds do to each half of a number.
+    /// The rounds as look-ups. [`Permutation::tabled`] makes them.
     tables: Option<Arc<Tables>>,
 }
 
@@ -38,20 +38,20 @@ impl Permutation {
         Permutation { n, half: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| draws.bits()), tables: None }
     }
 
-    /// The same permutation with tables of its rounds, which make [`Permutation::apply_all`] twice as quick. To make them takes as long as
-    /// to permute [`Permutation::breaks_even`] numbers. Without tables if that range is too wide for them.
+    /// Returns the same permutation with tables, by which [`Permutation::apply_all`] takes about half the time. Making the tables takes as
+    /// many rounds as permuting [`Permutation::breaks_even`] numbers does. A range of more than 2^24 numbers gets no tables.
     #[must_use]
     pub fn tabled(mut self) -> Self {
         self.tables = (self.half <= WIDEST).then(|| Arc::new(Tables::new(self.half, |k, half| self.mixed(k, half))));
         self
     }
 
-    /// How many numbers have to be permuted before tables gain anything. `None` if there are none for this range.
+    /// Returns how many numbers a caller must permute before tables save time, or `None` if this range gets no tables.
     pub fn breaks_even(&self) -> Option<u64> {
         (self.half <= WIDEST).then(|| 1 << self.half)
     }
 
-    /// What round `k` adds to the other half of a number.
+    /// Returns what round `k` mixes into the left half of a number whose right half is `half`.
     fn mixed(&self, k: usize, half: u64) -> u64 {
         self.add(self.keys[k], 0, half)
     }
@@ -131,7 +131,7 @@ impl Permutation {
         std::array::from_fn(|i| left[i] << self.half | right[i])
     }
 
-    /// One round: what becomes of the left half of a number.
+    /// Returns the left half of a number after one round.
     #[inline]
     fn add(&self, key: u64, left: u64, right: u64) -> u64 {
         let mut mixed = (right ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, Hasher};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Rounds of Philox, and what they multiply by.
+/// How many rounds Philox makes, and the numbers that each round multiplies by.
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 
-/// Ordinals whose bits are drawn side by side.
+/// How many ordinals [`Key::first_bits`] draws for at once.
 const LANES: usize = 4;
 
 /// What a stream of draws belongs to. Two keys that differ in any part give unrelated streams.
@@ -40,7 +40,7 @@ impl Key {
         Draws { key: self.0, ordinal, block: 0, words: [0; 4], left: 0 }
     }
 
-    /// Replaces each ordinal by the first [`Draws::bits`] of its stream. No draw waits for the multiplications of another.
+    /// Replaces each ordinal by the first [`Draws::bits`] of its stream. The processor draws for several ordinals at once.
     pub fn first_bits(self, ordinals: &mut [u64]) {
         let (lanes, rest) = ordinals.as_chunks_mut::<LANES>();
         lanes.iter_mut().for_each(|lanes| *lanes = self.first_of(*lanes));
@@ -49,6 +49,7 @@ impl Key {
         rest.copy_from_slice(&self.first_of(last)[..rest.len()]);
     }
 
+    /// Philox for several ordinals: each array has one 32-bit word of each of them.
     fn first_of(self, ordinals: [u64; LANES]) -> [u64; LANES] {
         let low = |numbers: [u64; LANES]| numbers.map(|x| x & 0xFFFF_FFFF);
         let mut counter = [low(ordinals), ordinals.map(|x| x >> 32), [0; LANES], [0; LANES]];

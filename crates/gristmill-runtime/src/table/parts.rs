@@ -1,20 +1,20 @@
-//! Records where they lie -> parts of them, back to back: what tensors of fields are. Copies of a length known in advance are several times
-//! as quick as others. Looks at no byte.
+//! Records where the table has them -> one part of each record, back to back, as tensors of fields are. The compiler knows the length of
+//! most copies. Never looks at what it copies.
 
 use gristmill_format::Result;
 
-/// A table that copies parts of its records without a copy of the whole ones.
+/// A table that copies parts of its records, and never a whole record first.
 pub trait Parts {
-    /// Copies `parts` of these records, each given by its first byte in a record and its bytes, into `out`: one slice for each, as long as
-    /// the rows take.
+    /// Copies parts of these records. Each of `parts` is a first byte in the record and a number of bytes. `out` has one slice for each
+    /// part, and the slice has room for that part of every row.
     ///
     /// Errors: as [`FrameTable::gather`](super::FrameTable::gather).
     fn copy(&self, rows: &[u64], parts: &[(usize, usize)], out: &mut [&mut [u8]]) -> Result<()>;
 }
 
-/// Copies one part of each record, given by its first byte in the record and its bytes, into `out`, which is as long as these.
+/// Copies one part of each record into `out`. `part` is a first byte in the record and a number of bytes.
 ///
-/// Panics if a record is shorter, or `out`.
+/// Panics if a record ends before the part does, and if `out` is not as long as all parts together.
 pub fn copy_part(records: &[&[u8]], part: (usize, usize), out: &mut [u8]) {
     let len = part.1;
     assert_eq!(Some(out.len()), records.len().checked_mul(len), "as long as the parts");
@@ -44,7 +44,7 @@ fn exact<const N: usize>(records: &[&[u8]], at: usize, out: &mut [u8]) {
     }
 }
 
-/// Parts of `N` to 2 `N` bytes: the first `N` and the last ones, which may be the same in part.
+/// Copies parts of `N` to 2 `N` bytes: the first `N` bytes, then the last `N`. The two copies may overlap.
 fn by_ends<const N: usize>(records: &[&[u8]], (at, len): (usize, usize), out: &mut [u8]) {
     for (record, out) in records.iter().zip(out.chunks_exact_mut(len)) {
         let part = &record[at..at + len];

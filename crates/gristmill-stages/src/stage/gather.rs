@@ -94,7 +94,7 @@ impl Epoch {
         }
     }
 
-    /// How many places have to be asked for before [`Epoch::tabled`] gains anything. `None` if it never does.
+    /// Returns how many places a caller must ask for before [`Epoch::tabled`] saves time, or `None` if it never does.
     pub fn breaks_even(&self) -> Option<u64> {
         match &self.order {
             Inner::Shuffled(permutation) => permutation.breaks_even(),
@@ -102,7 +102,7 @@ impl Epoch {
         }
     }
 
-    /// The same order, whose [`Epoch::rows`] is quicker.
+    /// Returns the same order with tables, by which [`Epoch::rows`] takes less time.
     #[must_use]
     pub fn tabled(self) -> Self {
         let order = match self.order {

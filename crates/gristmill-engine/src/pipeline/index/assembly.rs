@@ -63,8 +63,22 @@ enum Mask {
     Among(Arc<Intervals>),
 }
 
-/// What copies parts of records, and which.
-type Copied<'a> = (&'a dyn Parts, &'a [(usize, usize)]);
+/// Copies the tensors of rows straight from the table: each tensor is one part of a record.
+#[derive(Clone, Copy)]
+pub(super) struct Copier<'a> {
+    table: &'a dyn Parts,
+    /// First byte of each part in a record, and its bytes.
+    parts: &'a [(usize, usize)],
+}
+
+impl Copier<'_> {
+    /// Writes the tensors of these rows of the table. `columns` has one slice for each tensor, with room for the rows.
+    ///
+    /// Errors: as [`FrameTable::gather`].
+    pub(super) fn copy(self, rows: &[u64], columns: &mut [&mut [u8]]) -> Result<()> {
+        Ok(self.table.copy(rows, self.parts, columns)?)
+    }
+}
 
 /// Buffers of one call, used again by the next.
 #[derive(Debug, Default)]
@@ -219,25 +233,13 @@ impl Assembly {
         self.parts.iter().any(|part| part.encoder.draws())
     }
 
-    /// The parts of records that its tensors are, and what copies them, if rows are nothing else.
-    fn copied(&self) -> Option<Copied<'_>> {
-        match (&self.parts[..], &self.mask) {
-            ([Part { encoder, conform: None, window: None }], Mask::Nothing) => self.table.parts().zip(encoder.parts()),
-            _ => None,
-        }
-    }
-
-    /// Whether [`Assembly::copy`] makes its tensors.
-    pub(super) fn is_copied(&self) -> bool {
-        self.copied().is_some()
-    }
-
-    /// Writes these rows of the table: one slice for each tensor, as long as the rows take. Nothing has to be gathered before.
-    ///
-    /// Errors: as [`FrameTable::gather`].
-    pub(super) fn copy(&self, rows: &[u64], columns: &mut [&mut [u8]]) -> Result<()> {
-        let Some((table, parts)) = self.copied() else { return Ok(()) };
-        Ok(table.copy(rows, parts, columns)?)
+    /// Returns what copies the tensors of rows, if they are parts of single records and the table can copy these.
+    pub(super) fn copier(&self) -> Option<Copier<'_>> {
+        let ([Part { encoder, conform: None, window: None }], Mask::Nothing) = (&self.parts[..], &self.mask) else {
+            return None;
+        };
+        let (table, parts) = self.table.parts().zip(encoder.parts())?;
+        Some(Copier { table, parts })
     }
 
     /// Steps that are read for one row.

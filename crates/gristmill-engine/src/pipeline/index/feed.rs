@@ -21,7 +21,7 @@ use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::store::{Claims, Pins};
 use gristmill_runtime::table::{FrameTable, Pick};
 
-use super::assembly::{Assembly, Scratch};
+use super::assembly::{Assembly, Copier, Scratch};
 use super::fetch::{Fetched, at_once};
 use super::plan::{Ahead, Plan, Share};
 use crate::pipeline::ledger::{Book, Digests};
@@ -58,8 +58,6 @@ pub(super) struct Feed {
     assembly: Arc<Assembly>,
     /// Rows of one task.
     piece: usize,
-    /// Whether rows are copied from the table without records of them.
-    is_copied: bool,
     sheets: Arc<SheetPool>,
     pub(super) handoff: Handoff<Made>,
     /// Batches that may be begun and not taken yet.
@@ -127,8 +125,8 @@ impl Feed {
     pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Result<Self> {
         let keeping = fetching::Keeping::of(assembly.table())?;
         let row_bytes: Vec<usize> = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
-        let is_copied = plan.is_one_order() && assembly.is_copied();
-        let piece = pieces::rows(&plan, &assembly, is_copied, row_bytes.iter().sum());
+        let copies = copier(&plan, &assembly).is_some();
+        let piece = pieces::rows(&plan, &assembly, copies, row_bytes.iter().sum());
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let fetched = (!assembly.table().is_near()).then(|| {
@@ -150,7 +148,6 @@ impl Feed {
             plan,
             assembly,
             piece,
-            is_copied,
             most,
             stall: Stall::new(shared.time.clone(), Arc::default()),
             shared,
@@ -363,8 +360,9 @@ impl Feed {
         (picks, scratch): &mut (Vec<Pick>, Scratch),
     ) -> Result<()> {
         let real = real.clamp(from, to);
+        let copier = copier(&self.plan, &self.assembly);
         let gathered = self.totals.gathering.during(|| {
-            if self.is_copied {
+            if copier.is_some() {
                 self.numbers(number, from, real, picks, &mut scratch.rows);
                 return Ok(());
             }
@@ -382,13 +380,18 @@ impl Feed {
                     &mut column[..(real - from) * spec.row_bytes()]
                 };
                 let mut columns: Vec<&mut [u8]> = columns.iter_mut().zip(specs).map(part).collect();
-                gathered.and_then(|()| match self.is_copied {
-                    true => self.assembly.copy(&scratch.rows, &mut columns),
-                    false => self.assembly.encode(scratch, &mut columns),
+                gathered.and_then(|()| match copier {
+                    Some(copier) => copier.copy(&scratch.rows, &mut columns),
+                    None => self.assembly.encode(scratch, &mut columns),
                 })
             })
         })
     }
+}
+
+/// Returns what copies the rows of a plan, if they come in one order and no encoder has to make them.
+fn copier<'a>(plan: &Plan, assembly: &'a Assembly) -> Option<Copier<'a>> {
+    assembly.copier().filter(|_| plan.is_one_order())
 }
 
 /// The conversion of a table's records into an encoder's, where they differ.

@@ -31,7 +31,7 @@ const MOST_ROWS: usize = 1 << 20;
 pub(super) struct Plan {
     rows: Arc<Intervals>,
     gather: Gather,
-    /// The order of `gather` in the epoch that was asked for last.
+    /// Keeps the order of `gather` in the last epoch that a task asked for.
     orders: Arc<Orders>,
     /// Rows of a batch of all ranks.
     batch: u64,
@@ -246,12 +246,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether rows are neither drawn by weight nor those of several sources: [`Plan::numbers`] then gives them.
+    /// Whether all rows come from one source and none is drawn by weight. Only then [`Plan::numbers`] gives them.
     pub(super) fn is_one_order(&self) -> bool {
         self.sampler.is_none() && self.mixed.is_none()
     }
 
-    /// Replaces `rows` by what [`Plan::picks`] gives, without random bits; only where the plan is [one order](Plan::is_one_order).
+    /// Replaces `rows` by the rows that [`Plan::picks`] gives. The plan must be [one order](Plan::is_one_order).
     pub(super) fn numbers(&self, number: u64, from: usize, to: usize, rows: &mut Vec<u64>) {
         self.each_epoch(number, (from, to), rows, |_, _| ());
     }

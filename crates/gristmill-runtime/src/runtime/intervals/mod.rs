@@ -101,7 +101,7 @@ impl Intervals {
         }
     }
 
-    /// Replaces each of `places` by [`Intervals::row`] of it.
+    /// Replaces each place by the row there, as [`Intervals::row`] finds it.
     pub fn rows(&self, places: &mut [u64]) {
         match self.whole() {
             Some(whole) => places.iter_mut().for_each(|place| *place += whole.start),

@@ -1,25 +1,25 @@
-//! What each round of a permutation adds to one half of a number, for every value of the other half -> the rounds as look-ups.
-//! A quarter of the work that the multiplications of the rounds are. Knows no key.
+//! What each round of a permutation mixes into the left half of a number, for every right half -> all rounds as look-ups.
+//! Knows no key.
 
 use super::{LANES, ROUNDS};
 
-/// One table for each round.
+/// A table for each round. It has an entry for each right half.
 #[derive(Debug)]
 pub(super) struct Tables {
     half: u32,
-    /// The tables, one after another.
+    /// The tables of all rounds, one after another.
     added: Box<[u16]>,
 }
 
 impl Tables {
-    /// The tables of rounds that add `mixed(round, half)`, for numbers of twice `half` bits; at most 16.
+    /// Makes the tables. Round `k` mixes `mixed(k, right)` into the left half. A half has `half` bits, at most 16.
     pub(super) fn new(half: u32, mixed: impl Fn(usize, u64) -> u64) -> Self {
         let of_round = |k| (0..1u64 << half).map(move |right| (k, right));
         let added = (0..ROUNDS).flat_map(of_round).map(|(k, right)| mixed(k, right) as u16).collect();
         Tables { half, added }
     }
 
-    /// Numbers after all rounds. No number waits for the look-ups of another.
+    /// Sends numbers through all rounds. The processor looks up several of them at once.
     #[inline]
     pub(super) fn rounds(&self, numbers: [u64; LANES]) -> [u64; LANES] {
         let mask = (1u64 << self.half) - 1;

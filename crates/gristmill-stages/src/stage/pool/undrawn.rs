@@ -74,7 +74,7 @@ impl Undrawn {
         }
     }
 
-    /// Forgets whole blocks below `ordinal`, with what is left in them.
+    /// Forgets the blocks that end at or below `ordinal`, and every ordinal that is still in them.
     pub fn advance(&mut self, ordinal: u64) {
         while !self.blocks.is_empty() && self.base + BITS <= ordinal {
             if let Some(block) = self.blocks.pop_front() {

@@ -1,4 +1,4 @@
-//! A batch -> the pieces that tasks make of it: how many rows each has, and which. No batch depends on it.
+//! A batch -> the pieces that tasks make of it: how many rows each has, and which rows. Never changes what is in a batch.
 
 use gristmill_format::encode::RandomBits;
 use gristmill_runtime::table::Pick;
@@ -10,18 +10,18 @@ use super::Feed;
 /// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
 const STEPS: usize = 256;
 
-/// The most rows of one task that copies them and does nothing else: what is done for a task alone takes as long as some hundred copies.
+/// The most rows of one task that only copies them. What a task does once then counts little beside the copies.
 const COPIES: usize = 1024;
 
-/// Bytes of the copies of one task that has more than [`STEPS`] of them.
+/// The most bytes that one task copies, unless it has only [`STEPS`] rows.
 const COPIED: usize = 1 << 18;
 
 /// Bytes of pairs of one task: rows are large, and are copied where they stand.
 const BYTES: usize = 1 << 22;
 
-/// Rows of one task. A row has `row` bytes.
-pub(super) fn rows(plan: &Plan, assembly: &Assembly, is_copied: bool, row: usize) -> usize {
-    if is_copied {
+/// Returns how many rows one task has. A row has `row` bytes. `copies` says that tasks only copy.
+pub(super) fn rows(plan: &Plan, assembly: &Assembly, copies: bool, row: usize) -> usize {
+    if copies {
         return (COPIED / row.max(1)).clamp(STEPS, COPIES);
     }
     let fit = if plan.is_mixed() { BYTES / row.max(1) } else { STEPS };
@@ -29,7 +29,7 @@ pub(super) fn rows(plan: &Plan, assembly: &Assembly, is_copied: bool, row: usize
 }
 
 impl Feed {
-    /// The rows of a piece that is copied; as picks, too, if a ledger needs them.
+    /// Puts the rows of a piece into `rows`, and into `picks`, too, if a ledger counts them.
     pub(super) fn numbers(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, rows: &mut Vec<u64>) {
         self.plan.numbers(number, from, to, rows);
         picks.clear();

@@ -1,17 +1,14 @@
-//! An epoch and places in it -> the rows there, and the random bits of these rows. The order of the epoch that was asked for last is kept,
-//! with tables once they gain something. What is kept changes no row.
+//! An epoch and places in it -> the rows there, and the random bits of these rows. Keeps the order of the last epoch that a caller asked for,
+//! with tables once they save time. What it keeps never changes a row.
 
 use std::sync::{Mutex, PoisonError};
 
 use gristmill_format::encode::RandomBits;
 use gristmill_runtime::runtime::seed::Key;
-use gristmill_runtime::table::{Pick, random_bits};
+use gristmill_runtime::table::{Pick, add_picks, random_bits};
 use gristmill_stages::stage::gather::{Epoch, Gather};
 
-/// Rows whose random bits are drawn side by side.
-const TOGETHER: usize = 256;
-
-/// The order of one epoch.
+/// The order of the last epoch that a caller asked for.
 #[derive(Debug, Default)]
 pub(super) struct Orders(Mutex<Option<Kept>>);
 
@@ -19,17 +16,17 @@ pub(super) struct Orders(Mutex<Option<Kept>>);
 struct Kept {
     epoch: u64,
     order: Epoch,
-    /// Tables gain something after this number of further places. `None` if there are tables, or none for this order.
+    /// How many more places callers must ask for before tables save time. `None` if `order` has tables or never gets any.
     until: Option<u64>,
 }
 
 impl Orders {
-    /// Replaces each of `places` by the row at that place of an epoch of `gather`, which is the same in all calls.
+    /// Replaces each place by the row there, in an epoch of `gather`. Every call must pass the same `gather`.
     pub(super) fn rows(&self, gather: &Gather, epoch: u64, places: &mut [u64]) {
         self.of(gather, epoch, places.len() as u64).rows(places);
     }
 
-    /// The order of an epoch, for `places` places.
+    /// Returns the order of an epoch. The caller asks it for `places` places.
     fn of(&self, gather: &Gather, epoch: u64, places: u64) -> Epoch {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = kept.take().filter(|known| known.epoch == epoch).unwrap_or_else(|| {
@@ -57,23 +54,16 @@ impl Augmentation {
         Augmentation(Key::new(root, "augment").of(b"epoch", epoch))
     }
 
-    /// A row of the table with its bits, if they are needed.
+    /// Returns a row of the table, with its random bits if `draws`.
     pub(in crate::pipeline::index) fn pick(self, row: u64, draws: bool) -> Pick {
         Pick { row, bits: if draws { random_bits(&mut self.0.at(row)) } else { RandomBits::default() } }
     }
 
-    /// Adds rows to picks, each as [`Augmentation::pick`] gives it.
+    /// Adds rows to `picks`, each as [`Augmentation::pick`] returns it.
     pub(in crate::pipeline::index) fn add(self, rows: &[u64], draws: bool, picks: &mut Vec<Pick>) {
-        if !draws {
-            return picks.extend(rows.iter().map(|row| self.pick(*row, false)));
-        }
-        let key = self.0.value();
-        for rows in rows.chunks(TOGETHER) {
-            let mut bits = [0; TOGETHER];
-            bits[..rows.len()].copy_from_slice(rows);
-            self.0.first_bits(&mut bits[..rows.len()]);
-            let drawn = |(number, bits): (&u64, &u64)| RandomBits { bits: *bits, key, number: *number, words: 0 };
-            picks.extend(rows.iter().zip(&bits).map(|both| Pick { row: *both.0, bits: drawn(both) }));
+        match draws {
+            true => add_picks(self.0, rows, picks),
+            false => picks.extend(rows.iter().map(|row| self.pick(*row, false))),
         }
     }
 }
@@ -89,7 +79,7 @@ mod tests {
             let gather = Gather::new(Key::new(3, "rows"), 1000, order);
             let orders = Orders::default();
             for turn in 0..30 {
-                // Epochs one after another, and back again.
+                // The caller asks for epochs one after another, and for an earlier one again.
                 let epoch = [0, 0, 1, 1, 0, 5][turn % 6];
                 let mut found: Vec<u64> = (0..1000).skip(turn * 17).take(turn * 31).collect();
                 let alone: Vec<u64> = found.iter().map(|place| gather.epoch(epoch).row(*place)).collect();
