@@ -204,6 +204,11 @@ pub trait Store: Send + Sync + Debug {
     /// Digests of its files that were read whole.
     fn readings(&self) -> &Readings;
 
+    /// Whether a file changed within this time, by the clock of this machine; also where that clock stands before the file's time.
+    fn is_young(&self, file: &FileStat, time: Duration) -> bool {
+        file.changed_within(time)
+    }
+
     /// Starts noticing changes. `None` where there are no change notices: then only repeated lists find them.
     ///
     /// Errors: `Io` when notices exist but could not be had (limits, permissions).

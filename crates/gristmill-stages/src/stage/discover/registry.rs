@@ -2,10 +2,11 @@
 //! The judge of what counts once; reads a file's bytes only where names and stats do not decide.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::source::{Span, read_span};
+use gristmill_format::{Error, Result};
 use gristmill_runtime::key::natural_cmp;
 use gristmill_runtime::store::{Change, FileStat, Store};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
@@ -35,6 +36,8 @@ pub(super) struct Registry {
     digests: HashMap<u64, u64>,
     /// Further names of bytes that are counted already, with the number of those.
     spares: HashMap<Arc<str>, Known>,
+    /// Errors of reading files to compare them, which were not reported yet.
+    unread: Mutex<Vec<Error>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -72,6 +75,7 @@ impl Registry {
             alike: BTreeSet::new(),
             digests: HashMap::new(),
             spares: HashMap::new(),
+            unread: Mutex::default(),
             stop,
         }
     }
@@ -79,6 +83,11 @@ impl Registry {
     /// How many files were left out because their bytes were counted already.
     pub(super) fn duplicates(&self) -> u64 {
         self.spares.len() as u64
+    }
+
+    /// Errors of reading files to compare them, since the last call. Such a file counted as one of its own.
+    pub(super) fn unread(&mut self) -> Vec<Error> {
+        std::mem::take(self.unread.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the first scan: orders the files by key (natural order), then name, leaves out all but the first of
@@ -283,19 +292,29 @@ impl Registry {
         (file.size <= MAX_DIGESTED).then(|| self.digest_any(file)).flatten()
     }
 
-    /// Hash of the bytes of a file of any size; `None` where it cannot be read (a later read will say why).
+    /// Hash of the bytes of a file of any size; `None` where it cannot be read.
     fn digest_any(&self, file: &FileStat) -> Option<u64> {
-        let bytes = self.store.open(&file.name).ok()?;
+        let read = self.read(file);
+        // One that left has nothing to be compared.
+        if let Some(e) = read.as_ref().err().filter(|e| e.kind().is_of_reading()) {
+            self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(e.clone());
+        }
+        read.ok().flatten()
+    }
+
+    fn read(&self, file: &FileStat) -> Result<Option<u64>> {
+        let bytes = self.store.open(&file.name)?;
         let mut hash = Xxh3Default::new();
         let mut step = Vec::new();
         let mut offset = 0;
         while offset < file.size && !self.stop.load(Ordering::Relaxed) {
             let len = STEP.min(file.size - offset);
-            read_span(&*bytes, Span { offset, len }, STEP, &mut step).ok()?;
+            read_span(&*bytes, Span { offset, len }, STEP, &mut step)
+                .map_err(|e| e.in_source(file.name.to_string()))?;
             hash.update(&step);
             offset += len;
         }
-        (offset == file.size).then(|| hash.digest128() as u64)
+        Ok((offset == file.size).then(|| hash.digest128() as u64))
     }
 }
 

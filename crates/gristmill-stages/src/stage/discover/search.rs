@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use gristmill_format::Kind;
 use gristmill_format::detect::detect;
 use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Hint, Store, Take, Watch};
 
@@ -34,10 +35,13 @@ const GONE: u64 = 50;
 /// without permission is left out, like `lost+found`.
 const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
 
+/// Those of them that hide files which are there.
+const AWAY: [&str; 2] = ["mount_lost", "away"];
+
 /// Listings before a search that does not wait ends without a scan: two seconds.
 const LISTINGS: u32 = 3;
 
-/// Fewest rounds between two listings that lost hints ask for: 1 s.
+/// Fewest rounds between two listings where one is wanted before its time: 1 s. Twice as many after each that lacks a folder.
 const PAUSE: u64 = 50;
 
 /// What to look for.
@@ -89,17 +93,24 @@ enum Phase {
 struct Unsettled {
     then: FileStat,
     due: u64,
+    /// Whether the last check could not read it.
+    away: bool,
 }
 
 struct Discovery<T: FnMut(Change)> {
     search: Search,
     phase: Phase,
-    /// What was said of listings that failed.
+    /// What was reported of listings that lacked a folder, since the last one that did not.
     told: Faults,
     /// Rounds since the last listing.
     since_list: u64,
-    /// Whether notices were lost since.
-    lost: bool,
+    /// Rounds after the last listing in which the next one comes before its time: notices were lost, or led to what could not be
+    /// read, or that listing lacks a folder.
+    soon: Option<u64>,
+    /// Whether files may have got other names without a notice: some were lost, or came while the folder was away. `sure` is the
+    /// round from which on a listing has told.
+    unsure: bool,
+    sure: u64,
     registry: Registry,
     /// Files that may still be growing, as they were at the last check.
     unsettled: BTreeMap<Arc<str>, Unsettled>,
@@ -120,7 +131,9 @@ impl<T: FnMut(Change)> Discovery<T> {
             phase: Phase::Listing { tries: 0, rest: 0 },
             told: Faults::default(),
             since_list: 0,
-            lost: false,
+            soon: None,
+            unsure: false,
+            sure: 0,
             unsettled: BTreeMap::new(),
             leaving: BTreeMap::new(),
             round: 0,
@@ -198,23 +211,32 @@ impl<T: FnMut(Change)> Discovery<T> {
             self.watch_anew();
         }
         let Some((files, faults)) = self.list() else { return false };
-        if PASSING.iter().all(|kind| faults.count(kind) == 0) {
+        if !self.lacks(&faults) {
             // One that was changed a moment ago must prove that it does not grow.
-            let (recent, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
-            let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });
+            let young = |file: &FileStat| self.search.store.is_young(file, SETTLED);
+            let (recent, files): (Vec<_>, Vec<_>) = files.into_iter().partition(young);
+            let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE, away: false });
             self.unsettled = recent.into_iter().map(unsettled).collect();
             return self.settled(files, faults);
         }
-        for kind in PASSING {
-            if self.told.count(kind) > 0 || faults.count(kind) == 0 {
-                continue;
-            }
-            let why = faults.latest(kind).unwrap_or("a folder");
-            self.fault(kind, format!("{why}; the first scan is made again until it can be read"));
-        }
-        self.told.merge(&faults);
         self.phase = Phase::Listing { tries, rest: PAUSE - 1 };
         (self.search.waits || tries < LISTINGS) && !self.stopped()
+    }
+
+    /// Whether a listing lacks a folder that cannot be read now. Reports each kind of fault once, until a listing lacks none.
+    fn lacks(&mut self, faults: &Faults) -> bool {
+        let kinds = PASSING.into_iter().filter(|kind| faults.count(kind) > 0);
+        let new: Vec<&'static str> = kinds.clone().filter(|kind| self.told.count(kind) == 0).collect();
+        let lacks = kinds.count() > 0;
+        for kind in new {
+            let why = faults.latest(kind).unwrap_or("a folder");
+            self.fault(kind, format!("{why}; all is listed again until it can be read"));
+        }
+        match lacks {
+            true => self.told.merge(faults),
+            false => self.told = Faults::default(),
+        }
+        lacks
     }
 
     fn listed(&mut self, faults: Faults) {
@@ -223,10 +245,11 @@ impl<T: FnMut(Change)> Discovery<T> {
     }
 
     /// Goes on to the scan with the files of the first listing that are complete, once no other grows. Those that do are taken
-    /// when they are complete or, without a watch, after a while as they are.
+    /// when they are complete or, without a watch, after a while as they are. Those that cannot be read now are waited for, as folders are.
     fn settled(&mut self, mut files: Vec<FileStat>, faults: Faults) -> bool {
         let rounds = if self.search.watch { 2 * SETTLE } else { PATIENCE };
-        if !self.unsettled.is_empty() && !self.stopped() && self.round < rounds {
+        let waits = self.round < rounds || self.search.waits && self.unsettled.values().any(|file| file.away);
+        if !self.unsettled.is_empty() && !self.stopped() && waits {
             self.phase = Phase::Settling(files, faults);
             return true;
         }
@@ -237,6 +260,7 @@ impl<T: FnMut(Change)> Discovery<T> {
             }
         }
         let files = self.registry.scan(files, &self.search.expected);
+        self.report_unread();
         if self.stopped() {
             return false;
         }
@@ -273,7 +297,7 @@ impl<T: FnMut(Change)> Discovery<T> {
                 }
                 Hint::Blind(reason) => self.fault("unwatched", reason),
                 Hint::Lost(reason) => {
-                    self.lost = true;
+                    (self.soon, self.unsure) = (Some(PAUSE), true);
                     self.fault("watch", reason);
                 }
             }
@@ -281,13 +305,14 @@ impl<T: FnMut(Change)> Discovery<T> {
                 return false;
             }
         }
-        if self.since_list >= rescan || self.lost && self.since_list >= PAUSE {
-            (self.since_list, self.lost) = (0, false);
+        if self.since_list >= self.soon.map_or(rescan, |soon| soon.min(rescan)) {
+            self.since_list = 0;
             self.list_again();
         }
         self.settle();
         self.part();
         match self.sees_moves() {
+            true if self.unsure || self.round < self.sure => {}
             true => self.search.store.readings().looked(),
             false => self.search.store.readings().ended(),
         }
@@ -298,10 +323,17 @@ impl<T: FnMut(Change)> Discovery<T> {
         self.watch.as_ref().is_some_and(|watch| watch.sees_moves())
     }
 
-    /// Stat of a file that a hint names, if a format claims it and it is there.
+    /// Stat of a file that a hint names, if a format claims it and it is there. Where it cannot be read, a listing looks for it soon.
     fn look(&mut self, name: &str) -> Option<FileStat> {
         match claimed(name) {
-            Ok(true) => self.search.store.stat(name).ok(),
+            Ok(true) => match self.search.store.stat(name) {
+                Ok(file) => Some(file),
+                Err(e) => {
+                    self.soon = self.soon.or(Some(PAUSE).filter(|_| e.kind().is_of_reading()));
+                    self.unsure |= e.kind() == Kind::Away;
+                    None
+                }
+            },
             Ok(false) => {
                 self.skipped.insert(name.into());
                 None
@@ -326,7 +358,7 @@ impl<T: FnMut(Change)> Discovery<T> {
         if let Some(file) = self.look(name)
             && !self.registry.knows(&file)
         {
-            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE });
+            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE, away: false });
         }
     }
 
@@ -334,17 +366,33 @@ impl<T: FnMut(Change)> Discovery<T> {
         if let Some(change) = self.registry.observe(file, closed) {
             (self.take)(change);
         }
+        self.report_unread();
+    }
+
+    /// Reports files that could not be read to compare them with others.
+    fn report_unread(&mut self) {
+        for e in self.registry.unread() {
+            self.fault(e.kind().name(), format!("{e}; it counts as a file of its own, unlike any other"));
+        }
     }
 
     /// Lists everything again; what is not known as it is must first prove that it does not grow.
     fn list_again(&mut self) {
         self.watch_anew();
+        let before = self.soon.take();
         let Some((files, faults)) = self.list() else { return };
+        if self.lacks(&faults) {
+            self.soon = Some(before.map_or(PAUSE, |rounds| 2 * rounds));
+        }
+        // What a listing found is taken once it has settled. A folder that is away hides what its files are called by now.
+        if std::mem::replace(&mut self.unsure, AWAY.iter().any(|kind| faults.count(kind) > 0)) {
+            self.sure = self.round + SETTLE;
+        }
         let listed: HashSet<Arc<str>> = files.iter().map(|file| file.name.clone()).collect();
         for file in files {
             if !self.registry.knows(&file) {
                 let due = self.round + SETTLE;
-                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due });
+                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due, away: false });
             }
         }
         for name in self.registry.lacking(&listed) {
@@ -400,14 +448,14 @@ impl<T: FnMut(Change)> Discovery<T> {
                 Ok(now) => now,
                 // Checked again: it may be a folder that is away.
                 Err(e) if e.kind().is_of_reading() => {
-                    file.due = round + SETTLE;
+                    (file.due, file.away) = (round + SETTLE, true);
                     return true;
                 }
                 Err(_) => return false,
             };
             let grows = now != file.then;
             if grows {
-                *file = Unsettled { then: now, due: round + SETTLE };
+                *file = Unsettled { then: now, due: round + SETTLE, away: false };
             } else {
                 settled.push(now);
             }

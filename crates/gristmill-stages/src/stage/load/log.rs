@@ -102,6 +102,8 @@ pub struct SourceLog {
     /// Chunks of the containers that were opened, by whether they are held and id.
     pub(super) lengths: Mutex<HashMap<Which, usize>>,
     pub(super) digests: Arc<Digests>,
+    /// Errors of reading open files that reading by name mended.
+    retried: Arc<Mutex<Faults>>,
     ended: AtomicBool,
     traffic: Traffic,
     on_change: Arc<dyn Fn() + Send + Sync>,
@@ -161,6 +163,7 @@ impl SourceLog {
             held: Mutex::default(),
             lengths: Mutex::default(),
             digests: Arc::default(),
+            retried: Arc::default(),
             ended: AtomicBool::new(false),
             traffic,
             on_change,
@@ -340,6 +343,7 @@ impl SourceLog {
         let state = lock(&self.state);
         let mut counters = state.counters.clone();
         counters.faults.merge(&state.listed);
+        counters.faults.merge(&lock(&self.retried));
         counters
     }
 
@@ -389,12 +393,27 @@ impl SourceLog {
         // A held file stays where it is, whatever becomes of its name.
         let moves = if held.is_some() { Arc::default() } else { self.moves.clone() };
         let (store, version, facts) = (self.store.clone(), self.version, self.facts.clone());
-        let (sums, digests) = (Mutex::default(), Arc::clone(&self.digests));
+        let (sums, digests, retried) = (Mutex::default(), Arc::clone(&self.digests), Arc::clone(&self.retried));
         let which = (held.is_some(), id);
         if !Self::holds_one(&key) && digests.of(which).is_none() {
             digests.note(which, solid.as_ref().map_or_else(|| of_index(&*chunks), Solid::digest));
         }
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, kept, solid, sums, digests })
+        Arc::new(Source {
+            id,
+            key,
+            chunks,
+            file,
+            store,
+            moves,
+            version,
+            facts,
+            held,
+            kept,
+            solid,
+            sums,
+            digests,
+            retried,
+        })
     }
 
     fn take(&self, change: Change) {

@@ -11,7 +11,7 @@ use gristmill_format::head::Head;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
-use gristmill_runtime::store::{FileStat, Held, Store, digest};
+use gristmill_runtime::store::{Faults, FileStat, Held, Store, digest};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::kept::Kept;
@@ -129,6 +129,8 @@ pub struct Source {
     pub(super) solid: Option<Solid>,
     pub(super) sums: Mutex<HashMap<u64, Sums>>,
     pub(super) digests: Arc<Digests>,
+    /// Where errors of reading are counted that reading by name mended.
+    pub(super) retried: Arc<Mutex<Faults>>,
 }
 
 /// What reading an open file says that was deleted, or lost, on another machine.
@@ -139,7 +141,7 @@ type Sums = Option<Arc<[f32]>>;
 
 impl Source {
     /// The digest that older versions wrote of these bytes, where it is another one.
-    pub(super) fn older_digest(&self) -> Option<u64> {
+    pub fn older_digest(&self) -> Option<u64> {
         let sampled = self.solid.is_none() && self.chunks.identity().is_none() && self.chunks.sample().is_some();
         sampled.then(|| of_places(&*self.chunks, None))
     }
@@ -281,13 +283,19 @@ impl Source {
 
     /// Reads by its name what the open file refused with `error`, where the file of that name is as it was.
     fn read_again(&self, span: Span, most: u64, buf: &mut Vec<u8>, error: Error) -> Result<()> {
-        let as_it_was = self.held.is_some()
-            || self.store.stat(&self.file().name).is_ok_and(|now| {
-                let file = self.file();
-                (now.size, now.mtime_ns) == (file.size, file.mtime_ns)
-            });
+        let file = self.file();
+        // A mount that is back may have another device, and other numbers for its files.
+        let is_back =
+            |now: &FileStat| now.device != file.device && (now.size, now.mtime_ns) == (file.size, file.mtime_ns);
+        let is_it = |now: FileStat| now.is_as(&file) || is_back(&now);
+        let as_it_was = self.held.is_some() || self.store.stat(&file.name).is_ok_and(is_it);
         match self.by_name() {
-            Ok(bytes) if as_it_was => self.read(&*bytes, span, most, buf),
+            Ok(bytes) if as_it_was => {
+                self.read(&*bytes, span, most, buf)?;
+                let error = error.and("; it was read again by its name").in_source(self.path());
+                self.retried.lock().unwrap_or_else(PoisonError::into_inner).error(&error);
+                Ok(())
+            }
             // Deleted where it lies: what was open is so, too.
             Err(gone) if gone.kind() == Kind::Io(std::io::ErrorKind::NotFound) && error.kind() == STALE => Err(gone),
             _ => Err(error),

@@ -189,6 +189,21 @@ fn a_young_file_of_the_first_scan_is_waited_for_until_it_does_not_grow() {
     }
 }
 
+/// A file that may still grow cannot be checked: its folder is away.
+#[test]
+fn a_young_file_that_is_away_is_waited_for_as_its_folder_is() {
+    for (waits, rounds) in [(true, 1 + 6 * SETTLE), (false, 1 + 2 * SETTLE)] {
+        let seen = RefCell::new(Vec::new());
+        let wanted = Search { waits, ..search(young(0, 5), true) };
+        let mut found = Discovery::new(wanted, |change| seen.borrow_mut().push(text(change)));
+        (1..rounds).for_each(|_| assert!(found.round()));
+        assert_eq!(seen.take(), [""; 0]);
+        assert!(found.round());
+        let (growing, names) = if waits { (0, "a.gz") } else { (1, "") };
+        assert_eq!(seen.take(), [format!("listed, 0 skipped, {growing} growing"), format!("scanned {names}")]);
+    }
+}
+
 #[test]
 fn a_search_that_watches_scans_without_a_file_that_grows_for_long() {
     let seen = RefCell::new(Vec::new());
@@ -201,4 +216,32 @@ fn a_search_that_watches_scans_without_a_file_that_grows_for_long() {
     assert_eq!(rounds(1), ["listed, 0 skipped, 1 growing", "scanned "]);
     assert_eq!(rounds(2 * SETTLE - 2), [""; 0]);
     assert_eq!(rounds(1), ["new a.gz"]);
+}
+
+/// A notice of a file leads to a folder that cannot be read, and two listings lack it.
+#[test]
+fn what_could_not_be_read_is_listed_again_soon_and_later_each_time() {
+    let store = Arc::new(Failing::default());
+    store.files.write("a.gz", "a");
+    let seen = RefCell::new(Vec::new());
+    let mut found = Discovery::new(search(store.clone(), true), |change| seen.borrow_mut().push(text(change)));
+    let mut rounds = |n: u64| {
+        (0..n).for_each(|_| assert!(found.round()));
+        seen.take()
+    };
+    assert_eq!(rounds(1), ["listed, 0 skipped, 0 growing", "scanned a.gz"]);
+    store.away.store(1, Ordering::Relaxed);
+    store.left.store(2, Ordering::Relaxed);
+    store.files.write("b.gz", "b");
+    assert_eq!(rounds(PAUSE - 2), [""; 0]);
+    assert_eq!(rounds(1), ["fault io", "listed, 0 skipped, 1 growing"]);
+    assert_eq!(rounds(SETTLE), ["new b.gz"]);
+    assert_eq!(rounds(2 * PAUSE - SETTLE - 1), [""; 0]);
+    assert_eq!(rounds(1), ["listed, 0 skipped, 0 growing"]);
+    assert_eq!(rounds(4 * PAUSE - 1), [""; 0]);
+    assert_eq!(rounds(1), ["listed, 0 skipped, 0 growing"]);
+    // Nothing was lacking: the next listing comes in its time, and what is lacking then is reported again.
+    store.left.store(1, Ordering::Relaxed);
+    assert_eq!(rounds(60 * 50 - 1), [""; 0]);
+    assert_eq!(rounds(1), ["fault io", "listed, 0 skipped, 0 growing"]);
 }
