@@ -55,6 +55,7 @@ fn boards_that_were_written_over_with_as_many_are_refused_by_name() {
     let (one, two) = (folder.path().join("one.bf"), folder.path().join("two.bf"));
     fs::write(&one, boards(0)).unwrap();
     fs::write(&two, boards(1000)).unwrap();
+    let time = fs::metadata(&one).unwrap().modified().unwrap();
     let original = loader(&run(folder.path()));
     let seen = hashes(&original, "", 20);
     let state = original.state().unwrap();
@@ -73,8 +74,14 @@ fn boards_that_were_written_over_with_as_many_are_refused_by_name() {
     }
     assert_ne!(seen, rest);
     fs::write(&one, boards(3000)).unwrap();
-    let error = again(&state).start().unwrap_err().to_string();
-    assert!(error.contains("`one.bf` was written over with as many bytes"), "{error}");
+    let refused = || {
+        let error = again(&state).start().unwrap_err().to_string();
+        assert!(error.contains("`one.bf` was written over with as many bytes"), "{error}");
+    };
+    refused();
+    // Of the same time, too: nothing is read before the file is opened.
+    fs::File::options().write(true).open(&one).unwrap().set_modified(time).unwrap();
+    refused();
     // An older version wrote nothing of its bytes.
     again(&of_older).start().unwrap();
 }

@@ -177,6 +177,32 @@ fn runs_that_watch_are_proven_by_their_journal() {
     assert!(without.unproven.iter().any(|text| text.contains("from batch 0 on")), "{without:#?}");
 }
 
+/// A digest that knew a file by its name of the moment was another one after the file was renamed.
+#[test]
+fn games_that_are_renamed_are_proven_by_their_first_names() {
+    let (games, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [ledger, journal] = ["ledger", "journal"].map(|name| folder.path().join(name));
+    generate(options(games.path(), 30));
+    let config = config(&Lc0Preset { watch: Some(true), ..preset(games.path()) });
+    let config = DataLoaderConfig { ledger: Some(ledger.clone()), journal: Some(journal), ..config };
+    let first = DataLoader::new(config.clone()).unwrap();
+    (0..4).for_each(|_| drop(next(&first, "").unwrap()));
+    let moved = games.path().join("moved");
+    std::fs::create_dir(&moved).unwrap();
+    for name in (1..=30).map(|game| format!("training.{game}.gz")) {
+        std::fs::rename(games.path().join(&name), moved.join(&name)).unwrap();
+    }
+    let state = first.state().unwrap();
+    drop(first);
+    let second = DataLoader::new(config.clone()).unwrap();
+    second.restore(&state).unwrap();
+    (0..5).for_each(|_| drop(next(&second, "").unwrap()));
+    drop(second);
+    let verified = held_against(&ledger, &config).unwrap();
+    assert!(verified.ok && verified.outputs[0].until == 9, "{verified:#?}");
+    assert!(verified.proven.iter().any(|text| text.contains("the frames of the plan")), "{verified:#?}");
+}
+
 #[test]
 fn ranks_that_watch_are_proven_by_their_journals() {
     let (games, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

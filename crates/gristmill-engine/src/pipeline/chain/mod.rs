@@ -383,7 +383,9 @@ impl Chain {
         // What no batch waits for comes after draws, but for one now and then: files may be deleted once their rows were read.
         let due = inner.fold.refills.has_turn(Step::Decode);
         let Some(inner) = (if due { self.decode_again(inner, For::Later) } else { Some(inner) }) else { return true };
-        self.decode_one(inner) || self.decode_again(self.lock(), For::Later).is_none()
+        // A batch may have come to want a chunk just now that was fetched before.
+        self.decode_one(inner)
+            || [For::Batches, For::Later].into_iter().any(|of| self.decode_again(self.lock(), of).is_none())
     }
 }
 

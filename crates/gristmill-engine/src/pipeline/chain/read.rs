@@ -14,7 +14,8 @@ use super::refill::{For, Step};
 use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
 use crate::pipeline::draw::branch::{Block, Phase};
-use crate::pipeline::draw::drawer::{Begun, Drawer};
+use crate::pipeline::draw::drawer::Drawer;
+use crate::pipeline::draw::drawer::first::{Begun, Opening};
 use crate::pipeline::draw::roster::Event;
 use crate::pipeline::draw::verdict::Scope;
 use crate::pipeline::resume::vanished::Missing;
@@ -186,10 +187,12 @@ impl Chain {
         let (roster, ingesting) =
             (Arc::clone(&inner.branches[input].roster), Arc::clone(&inner.branches[input].ingesting));
         let skip = inner.branches[input].missing == Missing::Skip;
+        let drawn = inner.branches.iter().skip(input).step_by(inputs).any(|branch| branch.not_before > 0);
         drop(inner);
         let files = roster.first_files();
         let Shared { root, anchors, stop, outages, .. } = &self.shared;
-        let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip, outages)));
+        let opening = Opening { stop, outages, skip, drawn };
+        let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, opening));
         let (drawers, gone, found) = match first {
             Ok(Begun::Whole(drawers, gone, found)) => (drawers, gone, found),
             Ok(Begun::Lacks(id)) => {

@@ -17,6 +17,7 @@ use gristmill_stages::stage::{Draw, Row};
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::of_side;
 use crate::pipeline::draw::drawer::{Admission, Census, Drawer};
+use crate::pipeline::draw::left::has_left;
 use crate::pipeline::draw::outage::{Outages, of_reading};
 use crate::pipeline::draw::roster::{Event, Roster, SharedJournal};
 use crate::pipeline::plan::BranchPlan;
@@ -217,6 +218,11 @@ impl Branch {
                     drawer.admit_lost(&next);
                     self.admissions.push_back(next);
                     continue;
+                }
+                Err(error) if has_left(&error) => {
+                    let lost = self.roster.lost(next.id, &error);
+                    let advice = "the earlier run took it in: put it back, or resume with missing = \"skip\"";
+                    return Err(Error::State(format!("{lost}; {advice}")));
                 }
                 Err(error) => return Err(error),
             };

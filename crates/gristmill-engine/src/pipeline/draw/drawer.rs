@@ -1,15 +1,15 @@
 //! A log of sources -> draws: admits what the log brings at numbered draws, and draws from the pool or the pass.
 //! Never looks at a chunk's bytes; which source is which is kept here, so that draws are small numbers.
 
+pub(in crate::pipeline) mod first;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_format::Kind;
 use gristmill_format::source::Span;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::seed::Key;
-use gristmill_stages::config::{ExtractOrder, KeyOrder};
+use gristmill_stages::config::ExtractOrder;
 use gristmill_stages::stage::extract::{Extract, ExtractState};
 use gristmill_stages::stage::load::Source;
 use gristmill_stages::stage::pool::{Limit, Pool, PoolState};
@@ -17,9 +17,7 @@ use gristmill_stages::stage::{ChunkRef, Draw};
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::draw::anchors::Anchors;
-use crate::pipeline::draw::deal::{First, deal, own};
-use crate::pipeline::draw::outage::{Outages, of_reading};
-use crate::pipeline::draw::recorded::Recorded;
+use crate::pipeline::draw::deal::own;
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::plan::{BranchPlan, DrawPlan};
@@ -133,15 +131,6 @@ impl DrawerState {
     }
 }
 
-/// What came of a first admission.
-#[derive(Debug)]
-pub(in crate::pipeline) enum Begun {
-    /// A drawer for each lane, the ids of files that are gone, and whether any lane of any rank has a chunk.
-    Whole(Vec<Drawer>, Vec<u64>, bool),
-    /// A file cannot be read now that belongs to it: it is to be made again.
-    Lacks(u64),
-}
-
 /// Draws chunks for one branch.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Drawer {
@@ -154,99 +143,6 @@ pub(in crate::pipeline) struct Drawer {
 }
 
 impl Drawer {
-    /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds.
-    ///
-    /// A container that cannot be indexed is left out, the log counts it; the ids of files that are gone are returned, too.
-    /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped; what reading says where the
-    /// stream does not wait.
-    pub(in crate::pipeline) fn first(
-        plans: &[Arc<BranchPlan>],
-        root: u64,
-        log: &Roster,
-        files: &[Recorded],
-        anchors: &Anchors,
-        (stop, skip, outages): (&AtomicBool, bool, &Outages),
-    ) -> Result<Begun> {
-        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new(), false)) };
-        let mut order: Vec<&Recorded> = files.iter().collect();
-        if plan.key_order == KeyOrder::Bytes {
-            order.sort_by_key(|file| (gristmill_runtime::key::of_name(&file.name), &file.name));
-        }
-        let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
-        let (mut gone, mut missed, mut found) = (Vec::new(), None, false);
-        for file in order.iter().rev() {
-            // Indexing many containers takes long: a stop need not wait for it.
-            if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
-                break;
-            }
-            if outages.rests(file.id) {
-                return Ok(Begun::Lacks(file.id));
-            }
-            let opened = log.open(file.id);
-            if log.missed(file.id, &opened) {
-                // The rest is missed, too, as far as it is away: all of them are opened again in a moment.
-                outages.rest(file.id);
-                missed = Some(file.id);
-                continue;
-            }
-            if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
-                outages.failed(file.id, refused)?;
-                return Ok(Begun::Lacks(file.id));
-            }
-            outages.over(file.id, opened.is_ok());
-            let source = match opened {
-                Ok(source) => source,
-                Err(Error::State(text)) if !skip => {
-                    let advice = "the run cannot start again without it: put it back, resume from a state, or use another journal";
-                    return Err(Error::State(format!("{text}; {advice}")));
-                }
-                Err(e) => {
-                    if let Error::Format(e) = e {
-                        log.log().note(&e);
-                        gone.extend((e.kind() == Kind::Io(std::io::ErrorKind::NotFound)).then_some(file.id));
-                    }
-                    continue;
-                }
-            };
-            let (dealt, all) = deal(plans, &source);
-            found |= all > 0;
-            for (first, chunks) in firsts.iter_mut().zip(dealt) {
-                first.take(file.id, &source, chunks, all);
-            }
-        }
-        if let Some(id) = missed {
-            return Ok(Begun::Lacks(id));
-        }
-        let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first.cut(), anchors));
-        Ok(Begun::Whole(drawers.collect(), gone, found))
-    }
-
-    fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
-        let mut drawer = Drawer::new(plan, root);
-        for (key, chunks) in first.counted.into_iter().rev() {
-            if let Some(mut anchor) = anchors.of(&plan.stage) {
-                let after = plan.key_order.compare(&key, &anchor.key).is_gt();
-                anchor.found(&key, chunks, after);
-            }
-        }
-        let mut list = Vec::new();
-        if let Drawing::Pool(pool) = &mut drawer.drawing {
-            pool.begin(first.passed);
-        }
-        for (id, source, chunks) in first.kept.into_iter().rev() {
-            let member = drawer.join(id, source, chunks.len());
-            match &mut drawer.drawing {
-                Drawing::Pool(pool) => pool.admit(member, chunks),
-                Drawing::Extract(_) => list.extend(chunks.into_iter().map(|chunk| ChunkRef { source: member, chunk })),
-            }
-        }
-        if let DrawPlan::Extract { order, epochs } = plan.draw {
-            let shuffle = (order == ExtractOrder::Shuffled).then_some(drawer.key);
-            drawer.drawing = Drawing::Extract(Extract::new(list, shuffle, epochs));
-        }
-        drawer
-    }
-
     fn new(plan: &Arc<BranchPlan>, root: u64) -> Self {
         let key = key(root, &plan.stage, plan.lane);
         let drawing = match plan.draw {
@@ -268,7 +164,7 @@ impl Drawer {
     /// Takes a source in as the newest, in place of `old` if that is set; tells how many chunks it has on this side.
     /// An extractor takes nothing in: its passes are over what the first scan found.
     pub(in crate::pipeline) fn admit(&mut self, id: u64, source: &Arc<Source>, old: Option<u64>) -> Option<u64> {
-        if self.members.by_id.contains_key(&id) || matches!(self.drawing, Drawing::Extract(_)) {
+        if self.has(id) || matches!(self.drawing, Drawing::Extract(_)) {
             return None;
         }
         let superseded = old.and_then(|id| self.members.by_id.get(&id).copied());
@@ -285,6 +181,11 @@ impl Drawer {
         pool.admit(member, chunks);
         self.close(superseded);
         Some(number as u64)
+    }
+
+    /// Whether a source is in the window, or was superseded there.
+    pub(in crate::pipeline) fn has(&self, id: u64) -> bool {
+        self.members.by_id.contains_key(&id)
     }
 
     /// Lets go of sources of which nothing can be drawn any more: those that left the window, and the open file of one more.
@@ -305,7 +206,7 @@ impl Drawer {
 
     /// [`Drawer::admit`] of a source that is gone by now.
     pub(in crate::pipeline) fn admit_lost(&mut self, admission: &Admission) {
-        if self.members.by_id.contains_key(&admission.id) {
+        if self.has(admission.id) {
             return;
         }
         let superseded = admission.old.and_then(|id| self.members.by_id.get(&id).copied());

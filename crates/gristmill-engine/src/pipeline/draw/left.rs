@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use gristmill_format::Kind;
 use gristmill_runtime::calendar::utc;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::store::{Spill, Token};
@@ -16,7 +17,27 @@ use crate::pipeline::resume::needed::oldest;
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::watch::metrics::Observer;
 
+/// Whether an error of opening says that the file has left, or another has its name.
+pub(in crate::pipeline) fn has_left(error: &Error) -> bool {
+    matches!(error, Error::Format(error) if error.kind() == Kind::Io(std::io::ErrorKind::NotFound))
+}
+
 impl Roster {
+    /// Notes that a recorded file, which the first scan found, cannot be opened: it has left since, or was written over.
+    pub(in crate::pipeline) fn lose(&self, id: u64, error: &Error) {
+        let mut names = self.lock();
+        let there = names.to_log.remove(&id).and_then(|log| self.log().stat(log));
+        if let Some(there) = there.filter(|_| !has_left(error)) {
+            names.instead.insert(id, there);
+        }
+    }
+
+    /// What a run that needs a file says when it has left, with the error of opening it.
+    pub(in crate::pipeline) fn lost(&self, id: u64, error: &Error) -> String {
+        let name = self.first_name(id).unwrap_or_else(|| "?".to_owned());
+        format!("{}: file `{name}` (source {id}) has left: {error}", self.loader)
+    }
+
     /// The name of a recorded file that is not there as it was, and why.
     pub(in crate::pipeline) fn lacks(&self, id: u64) -> Option<(String, String)> {
         let names = self.lock();

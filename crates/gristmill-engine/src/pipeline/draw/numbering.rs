@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::pipeline::draw::recorded::Recorded;
-use crate::pipeline::resume::parts::Common;
+use crate::pipeline::resume::parts::{Common, Named};
 
 /// No run gives ids from here on: those of providers are below.
 const NO_ID: u64 = 1 << 56;
@@ -14,6 +14,8 @@ const NO_ID: u64 = 1 << 56;
 pub(in crate::pipeline) struct Numbering {
     /// Common ids, by those of the journal.
     ids: HashMap<u64, u64>,
+    /// The common files that the journal names, at whatever line.
+    named: Named,
     /// Digests of files that the journal has not named yet.
     read: HashMap<u64, u64>,
     /// Above every id that it mentions.
@@ -37,10 +39,15 @@ impl Numbering {
         }
     }
 
+    /// Notes a file that some line names, before any line is taken.
+    pub(in crate::pipeline) fn name(&mut self, file: &Recorded, common: &Common) {
+        self.named.add(file, common);
+    }
+
     /// Takes a file that the journal tells of; its common id.
     pub(in crate::pipeline) fn know(&mut self, file: &Recorded, common: &mut Common) -> u64 {
         self.mention(file.id);
-        let id = common.add(file, &self.ids);
+        let id = common.add(file, &self.ids, &self.named);
         self.ids.insert(file.id, id);
         if let Some(digest) = self.read.remove(&file.id).or(file.digest()) {
             common.read(id, digest);
@@ -107,6 +114,20 @@ mod tests {
         assert_eq!(ids.next(), 10, "the id of a file that was read, and never taken in, is not given again");
         let read = [(1, "a", 10), (2, "b", 11), (3, "c", 22)].map(|(id, name, read)| (id, name.to_owned(), Some(read)));
         assert_eq!(digests(common), read);
+    }
+
+    /// A state forgets a file that left and that nobody needs. The journal still names it, before the one that took its name.
+    #[test]
+    fn a_file_that_was_forgotten_is_not_the_one_that_took_its_name() {
+        let mut common = Common::of(vec![file(3, "a", 4)]);
+        let mut ids = Numbering::default();
+        let named = [file(0, "a", 3), file(3, "a", 4)];
+        named.iter().for_each(|file| ids.name(file, &common));
+        assert_eq!([0, 1].map(|i: usize| ids.know(&named[i], &mut common)), [0, 3]);
+        let mut other = Numbering::default();
+        assert_eq!(other.know(&file(7, "b", 1), &mut common), 7);
+        let mut common = Common::of(vec![file(3, "a", 4)]);
+        assert_eq!(other.know(&file(0, "a", 3), &mut common), 3, "of one that was only touched");
     }
 
     #[test]

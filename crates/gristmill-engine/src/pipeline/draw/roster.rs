@@ -72,6 +72,18 @@ pub(in crate::pipeline) enum Event {
     },
 }
 
+impl Event {
+    /// The files that it names, each with the name of its loader stage.
+    pub(in crate::pipeline) fn files(&self) -> impl Iterator<Item = (&str, &Recorded)> {
+        let (loader, files) = match self {
+            Event::Initial { loader, files } | Event::Known { loader, files } => (loader.as_str(), files.as_slice()),
+            Event::Admit { loader, file, .. } => (loader.as_str(), std::slice::from_ref(file)),
+            _ => ("", &[][..]),
+        };
+        files.iter().map(move |file| (loader, file))
+    }
+}
+
 /// A journal that several pools write to.
 pub(in crate::pipeline) type SharedJournal = Arc<Mutex<Journal>>;
 
@@ -320,6 +332,11 @@ impl Roster {
         known.or_else(|| found().map(|stat| record(id, &stat)))
     }
 
+    /// Name of a source's file when it was first seen: what a journal or a state says of it, whatever its name is now.
+    pub(in crate::pipeline) fn first_name(&self, id: u64) -> Option<String> {
+        self.file(id).map(|file| file.name)
+    }
+
     /// The very file that an id of this run means. `None` for one of an earlier run, of which name and size are known.
     fn now(&self, id: u64) -> Option<FileStat> {
         let recorded = self.recorded.iter().flatten().next_back().is_some_and(|last| id <= last.id);
@@ -353,6 +370,13 @@ impl Roster {
         let size = source.file().size;
         if size != file.size {
             let text = format!("{}: file `{}` has {size} bytes, it had {}", self.loader, file.name, file.size);
+            return Err(Error::State(text));
+        }
+        // A container is read when it is opened. Size and time may be those of a file that was written over since.
+        let is_read = |read| self.log.digest_of(false, log_id) == Some(read) || source.older_digest() == Some(read);
+        if !SourceLog::holds_one(&source.key) && file.digest().is_some_and(|read| !is_read(read)) {
+            let text =
+                format!("{}: file `{}` was written over with as many bytes and the same time", self.loader, file.name);
             return Err(Error::State(text));
         }
         Ok(source)

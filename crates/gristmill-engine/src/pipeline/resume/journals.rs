@@ -308,6 +308,10 @@ impl History {
             _ => Error::path(path, &e),
         })?;
         self.read.insert(path.to_owned(), place);
+        for (loader, file) in events.iter().flat_map(Event::files) {
+            let (numbers, common) = of_loader(&mut numbers, common, loader);
+            numbers.name(file, common);
+        }
         for event in events {
             let event = match event {
                 Event::From { seed, at } => {

@@ -1,7 +1,7 @@
 //! States of the ranks of one run -> the state of the whole: their lanes together, their files under common ids.
 //! Takes no part for granted: parts of another moment, run or configuration are refused, lane by lane.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gristmill_runtime::error::{Error, Result};
 
@@ -27,9 +27,10 @@ pub(in crate::pipeline) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState>
         for (loader, files) in &part.files {
             let of = || Common::of(whole.files.get(loader).cloned().unwrap_or_default());
             let common = common.entry(loader.clone()).or_insert_with(of);
-            let mut ids = HashMap::new();
+            let (mut ids, mut named) = (HashMap::new(), Named::default());
+            files.iter().for_each(|file| named.add(file, common));
             for file in files {
-                let id = common.add(file, &ids);
+                let id = common.add(file, &ids, &named);
                 ids.insert(file.id, id);
             }
             ids.retain(|own, id| own != id);
@@ -152,7 +153,8 @@ impl Common {
 
     /// The common id of a file in another part, whose other files have the common `ids` already: the one it has here,
     /// else its own while that is free. Of several versions under one name and size it is the one of that id, or of that time.
-    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>) -> u64 {
+    /// A file that the part has as it is here is no other file of the part.
+    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>, named: &Named) -> u64 {
         let versions = self.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
         if let Some(id) = ids.get(&file.id).filter(|id| versions.contains(id)) {
             return *id;
@@ -161,9 +163,10 @@ impl Common {
         let free: Vec<u64> = versions.iter().filter(|id| !taken.contains(id)).copied().collect();
         let of_time = |id: &&u64| self.files[id].is_untouched(file.mtime, file.version.as_deref());
         let own = free.iter().find(|id| **id == file.id);
-        let known = own.filter(of_time).or_else(|| free.iter().find(of_time)).or(own);
+        let known = own.filter(of_time).or_else(|| free.iter().find(of_time));
         // Where there are no versions, it is that file, even if it was touched in between.
-        if let Some(id) = known.or(free.first().filter(|_| versions.len() == 1)) {
+        let touched = own.or(free.first().filter(|_| versions.len() == 1)).filter(|id| !named.0.contains(id));
+        if let Some(id) = known.or(touched) {
             return *id;
         }
         let next = || self.files.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -187,6 +190,19 @@ impl Common {
     /// All of them, in order of id.
     pub(in crate::pipeline) fn files(self) -> Vec<Recorded> {
         self.files.into_values().collect()
+    }
+}
+
+/// The common files that a part names with their name, size and time.
+#[derive(Debug, Clone, Default)]
+pub(in crate::pipeline) struct Named(HashSet<u64>);
+
+impl Named {
+    /// Notes a file of the part.
+    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, common: &Common) {
+        let versions = common.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
+        let is_it = |id: &&u64| common.files[id].is_untouched(file.mtime, file.version.as_deref());
+        self.0.extend(versions.iter().filter(is_it));
     }
 }
 
@@ -259,14 +275,14 @@ mod tests {
         let mut common = Common::of(vec![file(0, 1), file(5, 2)]);
         let mut ids = HashMap::new();
         for (told, expected) in [((0, 1), 0), ((5, 2), 5), ((0, 1), 0), ((7, 3), 7)] {
-            let id = common.add(&file(told.0, told.1), &ids);
+            let id = common.add(&file(told.0, told.1), &ids, &Named::default());
             assert_eq!(id, expected, "{told:?}");
             ids.insert(told.0, id);
         }
         // Somebody else, who missed the first version, and numbered others.
         let mut ids = HashMap::new();
         for (told, expected) in [((3, 2), 5), ((0, 1), 0), ((7, 9), 7), ((8, 9), 8)] {
-            let id = common.add(&file(told.0, told.1), &ids);
+            let id = common.add(&file(told.0, told.1), &ids, &Named::default());
             assert_eq!(id, expected, "{told:?}");
             ids.insert(told.0, id);
         }
@@ -274,12 +290,21 @@ mod tests {
         let mut common = Common::of(vec![old(0), old(5)]);
         let mut ids = HashMap::new();
         for id in [0, 5] {
-            let told = common.add(&old(id), &ids);
+            let told = common.add(&old(id), &ids, &Named::default());
             ids.insert(id, told);
         }
         assert_eq!(ids, HashMap::from([(0, 0), (5, 5)]), "as older versions wrote them");
         let mut one = Common::of(vec![file(4, 1)]);
-        assert_eq!(one.add(&file(0, 2), &HashMap::new()), 4, "touched between two first scans");
+        assert_eq!(one.add(&file(0, 2), &HashMap::new(), &Named::default()), 4, "touched between two first scans");
+        // A part that has seen the file before and after it was replaced, where the other saw it after that.
+        let mut after = Common::of(vec![file(0, 2)]);
+        let (part, mut named, mut ids) = ([file(0, 1), file(6, 2)], Named::default(), HashMap::new());
+        part.iter().for_each(|file| named.add(file, &after));
+        for (file, expected) in part.iter().zip([1, 0]) {
+            let id = after.add(file, &ids, &named);
+            assert_eq!(id, expected, "{file:?}");
+            ids.insert(file.id, id);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use gristmill_stages::stage::load::{Source, SourceLog};
 
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::drawer::Admission;
+use crate::pipeline::draw::left::has_left;
 use crate::pipeline::draw::outage::{Outages, of_reading};
 use crate::pipeline::draw::roster::{Event, PastFiles, Roster};
 use crate::pipeline::plan::Plan;
@@ -233,6 +234,9 @@ impl Recall {
                         return Ok(false);
                     }
                     outages.over(id, source.is_ok());
+                    if let Some(error) = source.as_ref().err().filter(|e| has_left(e) || matches!(e, Error::State(_))) {
+                        branch.roster.lose(id, error);
+                    }
                     opened.0.insert(id, source.ok().filter(|source| !SourceLog::holds_one(&source.key)));
                 }
             }
