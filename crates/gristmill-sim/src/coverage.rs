@@ -11,6 +11,10 @@ pub enum Fault {
     Forbidden,
     /// The folder was away.
     Away,
+    /// An open or a read was refused for the moment, as of a server with too much to do.
+    Throttled,
+    /// The clock of the machine stood before the times of files.
+    ClockBack,
     /// Fewer bytes came than were asked for.
     Short,
     /// A listing was one of before.
@@ -25,7 +29,7 @@ pub enum Fault {
     Arrived,
     /// A file arrived in two parts.
     Grew,
-    /// A file was replaced by another of the same size.
+    /// A file was replaced by another of the same size, and in some worlds of the same time.
     Replaced,
     /// A file vanished.
     Vanished,
@@ -40,10 +44,12 @@ pub enum Fault {
 }
 
 /// Every fault.
-pub const FAULTS: [Fault; 16] = [
+pub const FAULTS: [Fault; 18] = [
     Fault::Broken,
     Fault::Forbidden,
     Fault::Away,
+    Fault::Throttled,
+    Fault::ClockBack,
     Fault::Short,
     Fault::Stale,
     Fault::Repeated,

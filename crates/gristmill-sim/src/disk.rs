@@ -6,6 +6,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use gristmill_engine::store::{Faults, FileStat, Hint, Readings, Store, Watch};
 use gristmill_format::source::ReadAt;
@@ -41,6 +42,10 @@ pub struct Troubles {
     pub repeated: bool,
     /// Whether notices come twice.
     pub doubled: bool,
+    /// How many of the next opens and reads are refused for the moment.
+    pub throttled: u32,
+    /// Whether the clock of the machine stands before the times of all files.
+    pub behind: bool,
 }
 
 #[derive(Debug, Default)]
@@ -53,9 +58,11 @@ struct Inner {
     listed: Vec<FileStat>,
     stage: Stage,
     coverage: Coverage,
-    /// Every version of every file, by name and time.
-    versions: BTreeMap<(String, i64), Arc<[u8]>>,
+    /// Every version of every file, by name and time. Several have one time where a file was replaced by one of the same.
+    versions: BTreeMap<(String, i64), Vec<Arc<[u8]>>>,
     reads: u64,
+    /// Number of times that the loader polled for notices.
+    polls: u64,
     /// Number of times that the loader polled for notices since some were lost. `None` if none were lost since the last listing.
     lost: Option<u64>,
 }
@@ -76,6 +83,12 @@ impl Inner {
         self.coverage.met(fault, self.stage);
     }
 
+    /// Notes what a file of this name is now.
+    fn put(&mut self, name: &str, node: Node) {
+        self.versions.entry((name.to_owned(), node.mtime_ns)).or_default().push(Arc::clone(&node.bytes));
+        self.files.insert(name.to_owned(), node);
+    }
+
     fn stat(&self, name: &str) -> Option<FileStat> {
         let node = self.files.get(name)?;
         let (size, mtime_ns, inode) = (node.bytes.len() as u64, node.mtime_ns, node.inode);
@@ -84,6 +97,11 @@ impl Inner {
 
     /// What hinders a reader of this file.
     fn hindered(&mut self, name: &str, opened: bool) -> Result<()> {
+        if self.troubles.throttled > 0 {
+            self.troubles.throttled -= 1;
+            self.met(Fault::Throttled);
+            return Err(Error::from(io::Error::from_raw_os_error(11)).in_source(name));
+        }
         if self.troubles.away && !opened {
             self.met(Fault::Away);
             return Err(Error::new(Kind::Away, "its folder is away").in_source(name));
@@ -140,9 +158,19 @@ impl Disk {
         inner.clock += 1;
         let (mtime_ns, bytes): (_, Arc<[u8]>) = (inner.clock, bytes.into());
         let inode = if closed { mtime_ns as u64 } else { inner.files.get(name).map_or(mtime_ns as u64, |n| n.inode) };
-        inner.versions.insert((name.to_owned(), mtime_ns), Arc::clone(&bytes));
-        inner.files.insert(name.to_owned(), Node { bytes, mtime_ns, inode });
+        inner.put(name, Node { bytes, mtime_ns, inode });
         inner.hint(&if closed { Hint::Closed(name.to_owned()) } else { Hint::Seen(name.to_owned()) });
+    }
+
+    /// Replaces a file by another one of the same time. It has as many bytes.
+    pub fn swap(&self, name: &str, bytes: Vec<u8>) {
+        let mut inner = self.lock();
+        inner.clock += 1;
+        let inode = inner.clock as u64;
+        if let Some(mtime_ns) = inner.files.get(name).map(|node| node.mtime_ns) {
+            inner.put(name, Node { bytes: bytes.into(), mtime_ns, inode });
+            inner.hint(&Hint::Closed(name.to_owned()));
+        }
     }
 
     /// Takes a file away.
@@ -157,8 +185,7 @@ impl Disk {
     pub fn rename(&self, from: &str, to: &str) {
         let mut inner = self.lock();
         if let Some(node) = inner.files.remove(from) {
-            inner.versions.insert((to.to_owned(), node.mtime_ns), Arc::clone(&node.bytes));
-            inner.files.insert(to.to_owned(), node);
+            inner.put(to, node);
             inner.hint(&Hint::Left(from.to_owned()));
             inner.hint(&Hint::Closed(to.to_owned()));
         }
@@ -177,6 +204,11 @@ impl Disk {
     /// Returns how often the loader polled for notices since some were lost. Returns `None` if none were lost since the last listing.
     pub fn polls_since_loss(&self) -> Option<u64> {
         self.lock().lost
+    }
+
+    /// Returns how often loaders polled for notices.
+    pub fn polls(&self) -> u64 {
+        self.lock().polls
     }
 
     /// Changes what is wrong.
@@ -204,9 +236,9 @@ impl Disk {
         self.lock().files.get(name).map(|node| Arc::clone(&node.bytes)).unwrap_or_default()
     }
 
-    /// Bytes that a file of this name had at this time.
-    pub fn version(&self, name: &str, mtime_ns: i64) -> Option<Arc<[u8]>> {
-        self.lock().versions.get(&(name.to_owned(), mtime_ns)).cloned()
+    /// Bytes that files of this name and time had, one after the other.
+    pub fn versions(&self, name: &str, mtime_ns: i64) -> Vec<Arc<[u8]>> {
+        self.lock().versions.get(&(name.to_owned(), mtime_ns)).cloned().unwrap_or_default()
     }
 
     /// Which faults met which states.
@@ -275,6 +307,14 @@ impl Store for Disk {
         &self.readings
     }
 
+    fn is_young(&self, _file: &FileStat, _time: Duration) -> bool {
+        let mut inner = self.lock();
+        if inner.troubles.behind {
+            inner.met(Fault::ClockBack);
+        }
+        inner.troubles.behind
+    }
+
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
         let queue = Arc::<Mutex<Vec<Hint>>>::default();
         self.lock().hints.push(Arc::downgrade(&queue));
@@ -286,9 +326,10 @@ struct Hints(Arc<Mutex<Vec<Hint>>>, Arc<Mutex<Inner>>);
 
 impl Watch for Hints {
     fn poll(&mut self, hints: &mut Vec<Hint>) {
-        if let Some(polls) = &mut self.1.lock().unwrap_or_else(PoisonError::into_inner).lost {
-            *polls += 1;
-        }
+        let mut inner = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.polls += 1;
+        inner.lost = inner.lost.map(|polls| polls + 1);
+        drop(inner);
         hints.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

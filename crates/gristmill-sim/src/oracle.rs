@@ -35,9 +35,23 @@ impl File {
         &self.name
     }
 
-    fn key(&self) -> &str {
+    /// What it is known by: the last part of its name.
+    pub fn key(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
+}
+
+/// The digest of a file of boards (journal.md): its identity, and where its chunks lie.
+pub fn digest(bytes: &[u8]) -> u64 {
+    let first = bytes.len().min(8192);
+    let ends = [&bytes[..first], &bytes[first.max(bytes.len().saturating_sub(8192))..]].concat();
+    let mut all = xxh3_64(&ends).to_le_bytes().to_vec();
+    for start in (0..bytes.len()).step_by(8192) {
+        let place = [start as u64, (bytes.len() - start).min(8192) as u64];
+        all.extend(place.iter().flat_map(|number| number.to_le_bytes()));
+        all.push(0);
+    }
+    xxh3_64(&all)
 }
 
 /// A file that came later, as the journal has it.
@@ -209,11 +223,24 @@ impl Stream {
         self.lanes == 1 || xxh3_64_with_seed(&name, 1) % self.lanes == lane
     }
 
+    /// The lanes of this rank.
+    fn lanes(&self) -> impl Iterator<Item = u64> + use<> {
+        let (ranks, rank) = self.ranks;
+        (0..self.lanes).filter(move |lane| lane % ranks == rank)
+    }
+
+    fn has_chunk(&self, file: &File, lane: u64) -> bool {
+        (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane))
+    }
+
     /// Whether a file has a chunk in a lane of this rank.
     pub fn takes(&self, file: &File) -> bool {
-        let (ranks, rank) = self.ranks;
-        let lanes = (0..self.lanes).filter(|lane| lane % ranks == rank);
-        lanes.clone().any(|lane| (0..file.chunks.len()).any(|chunk| self.own(file, chunk, lane)))
+        self.lanes().any(|lane| self.has_chunk(file, lane))
+    }
+
+    /// Whether each lane of this rank has a chunk of these files.
+    pub fn feeds(&self, files: &[File]) -> bool {
+        self.lanes().all(|lane| files.iter().any(|file| self.has_chunk(file, lane)))
     }
 
     /// Returns whether the limit allows draw `d` of a lane that counts `chunks` chunks.
@@ -281,12 +308,13 @@ impl Stream {
         };
         let mut came = all.len();
         let held = |id, file, chunk| Held { id, file, chunk, uses: 0, undrawn: true, gone: false };
-        let mut window: VecDeque<Held> = all.into_iter().map(|(f, c)| held(f as u64, f, c)).collect();
+        let mut window: VecDeque<Held> = all.iter().map(|(f, c)| held(*f as u64, *f, *c)).collect();
         let shrink =
             |window: &mut VecDeque<Held>, came| window.drain(..window.len().saturating_sub(size(came))).for_each(drop);
         shrink(&mut window, came);
-        // The chunks that the limit counts. At the start: the chunks in the window, or with a law all chunks that came.
-        let mut counted = if self.law.is_some() { came } else { window.len() };
+        // The chunks that the limit counts. At the start: those of the files in the window, or with a law all chunks that came.
+        let oldest = window.front().map_or(first, |oldest| oldest.file);
+        let mut counted = all.iter().filter(|(file, _)| self.law.is_some() || *file >= oldest).count();
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
         let key = self.stage("pool", lane);
         for d in 0..most as u64 {

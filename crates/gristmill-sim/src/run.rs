@@ -1,12 +1,12 @@
 //! A scenario -> whether the production chain did in it what the pages say, and which faults met which states.
 //! Drives the loader by its public calls alone; every batch is compared to the byte with the oracle's.
 
+mod arrivals;
 mod deeds;
 mod journal;
 mod ledger;
 pub(crate) mod published;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,8 @@ use crate::scenario::{EVENTFUL, Given, Scenario};
 use crate::world::World;
 use published::Publishing;
 
-/// Batches, a second apart, within which every file comes in that is there and can be read.
-const MOST_MORE: u64 = 200;
-
 /// Steps without a batch after which the run checks whether the limit makes draws wait for files.
 const LIMITED: u64 = 2_000;
-
-/// Polls for notices, 20 ms each, within which the loader must list a folder after notices were lost.
-const LOOKS: u64 = 100;
 
 /// Steps within which all that runs in rounds ends after a stop.
 const STOPPED: u64 = 2_000;
@@ -58,6 +52,8 @@ struct Run<'a> {
     step: u64,
     next_deed: usize,
     stalled: u64,
+    /// Polls for notices before all troubles ended.
+    mended: Option<u64>,
     growing: Vec<Given>,
     /// What came, by number: a batch that comes again must be the same.
     got: Vec<Got>,
@@ -131,6 +127,7 @@ impl<'a> Run<'a> {
             step: 0,
             next_deed: 0,
             stalled: 0,
+            mended: None,
             growing: Vec::new(),
             got: Vec::new(),
             ended: None,
@@ -266,8 +263,8 @@ impl<'a> Run<'a> {
                     }
                     states.drain(..states.len().saturating_sub(self.scenario.stale as usize + 1));
                     if number + 1 >= self.scenario.batches {
-                        if !self.all_came(number)? {
-                            world.passes(Duration::from_secs(1));
+                        if !self.all_came()? {
+                            self.searches(world);
                             continue;
                         }
                         self.unsignalled = self.count_unsignalled(world);
@@ -282,52 +279,6 @@ impl<'a> Run<'a> {
                 }
             }
         }
-    }
-
-    /// Returns whether the journal has every sound file of a watched folder. Does not check worlds with a crash, and returns true for them:
-    /// a process that resumes first makes all draws that the journal covers. Only then it takes in new files, which may take long.
-    fn all_came(&self, number: u64) -> Found<bool> {
-        let s = self.scenario;
-        // If the limit has a `max_diff`, files wait for draws, and may wait long.
-        let waits =
-            !s.crashes.is_empty() || self.publishes.is_some() || s.limit.is_some_and(|[.., max]| max.is_finite());
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
-        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
-        let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::name).collect();
-        let stream = self.stream();
-        let lacks = |name: &String| !known.contains(&**name) && stream.takes(&File::of(name, &self.disk.now(name)));
-        let missing = self.disk.names().into_iter().find(lacks);
-        match missing {
-            Some(name) if self.step > EVENTFUL && number > s.batches + MOST_MORE => {
-                Err(format!("{name} did not come in within {MOST_MORE} batches"))
-            }
-            missing => Ok(missing.is_none()),
-        }
-    }
-
-    /// Checks that the loader lists the folder after notices were lost, long before its next regular listing.
-    fn lists_what_was_lost(&self, world: &World) -> Found<()> {
-        for _ in 0..PATIENCE {
-            match self.disk.polls_since_loss() {
-                None => return Ok(()),
-                Some(polls) if polls > LOOKS => {
-                    return Err(format!("notices were lost, and in {LOOKS} polls the loader did not list the folder"));
-                }
-                Some(_) => world.step(),
-            }
-        }
-        Err(format!(
-            "notices were lost, and in {PATIENCE} steps the loader neither listed the folder nor polled {LOOKS} times"
-        ))
-    }
-
-    /// Whether a limit keeps a row of the next batch from being drawn, with the files that came.
-    fn waits_for_files(&self) -> Found<bool> {
-        let s = self.scenario;
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && s.limit.is_some()) else { return Ok(false) };
-        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
-        let most = (self.got.len() + 1) * s.share();
-        Ok(self.stream().rows(&first, &later, most).0.len() < most)
     }
 
     /// Takes a batch: the next, or again one that came before a crash.
@@ -349,7 +300,16 @@ impl<'a> Run<'a> {
     /// Tasks that nobody was woken for while the consumer waited. Files that are tried again later are the exception.
     fn count_unsignalled(&self, world: &World) -> u64 {
         let met = self.disk.coverage();
-        let rests = [Fault::Broken, Fault::Forbidden, Fault::Away, Fault::Renamed, Fault::Vanished];
+        let rests = [
+            Fault::Broken,
+            Fault::Forbidden,
+            Fault::Away,
+            Fault::Throttled,
+            Fault::Replaced,
+            Fault::Renamed,
+            Fault::Vanished,
+            Fault::Grew,
+        ];
         if rests.iter().any(|fault| met.of(*fault) > 0) { 0 } else { world.unsignalled() }
     }
 
@@ -471,8 +431,8 @@ fn said(loader: &DataLoader, before: &Coverage, after: &Coverage) -> Found<()> {
         return Ok(());
     }
     // One error may hide another of the same file: any is enough.
-    let met =
-        [Fault::Broken, Fault::Forbidden, Fault::Away].into_iter().find(|fault| after.of(*fault) > before.of(*fault));
+    let of_reading = [Fault::Broken, Fault::Forbidden, Fault::Away, Fault::Throttled];
+    let met = of_reading.into_iter().find(|fault| after.of(*fault) > before.of(*fault));
     if let Some(fault) = met.filter(|_| metrics.io_errors.by_kind.is_empty()) {
         return Err(format!("files could not be read ({fault:?}), and nothing says so"));
     }

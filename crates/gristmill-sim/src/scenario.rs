@@ -47,6 +47,12 @@ pub enum Deed {
     Grow(Given),
     /// A file is replaced by one with as many other bytes.
     Replace(usize, u64),
+    /// As before, and the other has the same time.
+    Swap(usize, u64),
+    /// This number of opens and reads are refused for the moment.
+    Throttle(u32),
+    /// The clock goes back before the times of all files.
+    Behind,
     /// A file vanishes.
     Vanish(usize),
     /// A file gets another name.
@@ -208,6 +214,8 @@ impl Scenario {
             made.count = made.count.map(|_| 1);
         }
         made.crowd(&mut Chooser::new(seed).apart(0x6372_6f77));
+        made.lose_names(&mut Chooser::new(seed).apart(0x6e61_6d65));
+        made.hold_up(&mut Chooser::new(seed).apart(0x686f_6c64));
         made
     }
 
@@ -229,6 +237,35 @@ impl Scenario {
                 let name = format!("late{}-{content}.bf", c.below(30));
                 self.deeds.push((first + c.below(40), Deed::Arrive(Given { name, content, boards, damage: None })));
             }
+        }
+        self.deeds.sort_by_key(|(at, _)| *at);
+    }
+
+    /// Changes some of the worlds that watch: files vanish, get other names, or are replaced by others of the same time.
+    fn lose_names(&mut self, c: &mut Chooser) {
+        if !self.watch || !c.once_in(3) {
+            return;
+        }
+        for _ in 0..c.within(1, 2) {
+            let (file, within) = (c.below(self.files.len() as u64), c.of(&[25, 150, EVENTFUL]));
+            let deed = match c.below(5) {
+                0 | 1 => Deed::Vanish(file as usize),
+                2 | 3 => Deed::Rename(file as usize),
+                _ => Deed::Swap(file as usize, 3000 + file),
+            };
+            self.deeds.push((c.below(within), deed));
+        }
+        self.deeds.sort_by_key(|(at, _)| *at);
+    }
+
+    /// Changes some of the worlds: files are refused for a while, and the clock goes back.
+    fn hold_up(&mut self, c: &mut Chooser) {
+        let within = c.of(&[10, 60, EVENTFUL]);
+        if c.once_in(8) {
+            self.deeds.push((c.below(within), Deed::Throttle(c.within(1, 20) as u32)));
+        }
+        if c.once_in(8) {
+            self.deeds.push((c.below(within), Deed::Behind));
         }
         self.deeds.sort_by_key(|(at, _)| *at);
     }

@@ -72,11 +72,6 @@ impl World {
         choice(&mut self.chooser.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets time pass.
-    pub fn passes(&self, time: Duration) {
-        self.lock().now += time;
-    }
-
     /// One step: a task, a round, or time that passes.
     pub fn step(&self) {
         let mut inner = self.lock();

@@ -15,6 +15,7 @@ impl Run<'_> {
                 self.disk.write(&file.name, bytes(&file), true);
             }
             self.disk.trouble(|troubles| *troubles = Default::default());
+            self.mended = Some(self.disk.polls());
         }
         while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
             && *at <= self.step
@@ -53,10 +54,18 @@ impl Run<'_> {
                 self.growing.push(file.clone());
             }
             Deed::Replace(file, content) => {
+                // A smaller run may lack the file.
+                let Some(given) = self.scenario.files.get(*file) else { return };
                 disk.met(Fault::Replaced);
-                let boards = self.scenario.files[*file].boards;
-                disk.write(&name(*file), boards::file(*content, boards, None), true);
+                disk.write(&given.name, boards::file(*content, given.boards, None), true);
             }
+            Deed::Swap(file, content) => {
+                let Some(given) = self.scenario.files.get(*file) else { return };
+                disk.met(Fault::Replaced);
+                disk.swap(&given.name, boards::file(*content, given.boards, None));
+            }
+            Deed::Throttle(times) => disk.trouble(|troubles| troubles.throttled = *times),
+            Deed::Behind => disk.trouble(|troubles| troubles.behind = true),
             Deed::Vanish(file) => {
                 disk.met(Fault::Vanished);
                 disk.remove(&name(*file));

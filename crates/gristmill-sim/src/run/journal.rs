@@ -2,12 +2,13 @@
 //! Checks every line's checksum by the page.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::Disk;
-use crate::oracle::{File, Later};
+use crate::oracle::{self, File, Later};
 
 /// The files of the first scan by id, and those that came later.
 pub(super) fn read(path: &Path, disk: &Disk) -> Result<(Vec<File>, Vec<Later>), String> {
@@ -27,25 +28,44 @@ pub(super) fn read(path: &Path, disk: &Disk) -> Result<(Vec<File>, Vec<Later>), 
         start += line.len();
         let event: Value = serde_json::from_slice(json).map_err(|e| format!("the journal: {e}"))?;
         if let Some(files) = event["initial"]["files"].as_array() {
-            first = files.iter().map(|one| file(one, disk)).collect::<Result<_, _>>()?;
+            first.clone_from(files);
         }
-        if let Some(admit) = event.get("admit") {
-            let number = |field: &str| admit[field].as_u64();
-            later.push(Later {
-                lane: number("lane").unwrap_or(0),
-                at: number("at").ok_or("an arrival without a draw")?,
-                id: number("id").ok_or("an arrival without an id")?,
-                old: number("old"),
-                file: file(&admit["file"], disk)?,
-            });
+        // A file that had left before it could be taken in gives nothing, and keeps its id.
+        for id in event["gone"]["files"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
+            first.get_mut(id as usize).ok_or("a file that is gone was never found")?["gone"] = true.into();
         }
+        // What was first read of a file: others may have its name, size and time.
+        for read in event["read"]["files"].as_array().into_iter().flatten() {
+            let of_later = later.iter_mut().map(|admit: &mut Value| &mut admit["file"]);
+            let of_id = first.iter_mut().chain(of_later).filter(|file| file["id"] == read[0]);
+            of_id.for_each(|file| file["bytes"] = read[1].clone());
+        }
+        later.extend(event.get("admit").cloned());
     }
+    let first = first.iter().map(|one| file(one, disk)).collect::<Result<_, _>>()?;
+    let arrival = |admit: &Value| {
+        let number = |field: &str| admit[field].as_u64();
+        Ok(Later {
+            lane: number("lane").unwrap_or(0),
+            at: number("at").ok_or("an arrival without a draw")?,
+            id: number("id").ok_or("an arrival without an id")?,
+            old: number("old"),
+            file: file(&admit["file"], disk)?,
+        })
+    };
+    let later = later.iter().map(arrival).collect::<Result<_, String>>()?;
     Ok((first, later))
 }
 
 fn file(of: &Value, disk: &Disk) -> Result<File, String> {
     let name = of["name"].as_str().ok_or("a file without a name")?;
     let mtime = of["mtime"].as_i64().ok_or("a file without a time")?;
-    let bytes = disk.version(name, mtime).ok_or_else(|| format!("there was no {name} of {mtime}"))?;
-    Ok(File::of(name, &bytes))
+    if of["gone"] == true {
+        return Ok(File { name: name.to_owned(), chunks: Vec::new() });
+    }
+    let versions = disk.versions(name, mtime);
+    let read = of["bytes"].as_str();
+    let is_it = |bytes: &&Arc<[u8]>| read.is_none_or(|read| format!("{:016x}", oracle::digest(bytes)) == read);
+    let bytes = versions.iter().find(is_it).ok_or_else(|| format!("there was no {name} of {mtime} with {read:?}"))?;
+    Ok(File::of(name, bytes))
 }
