@@ -86,12 +86,13 @@ fn a_job_counts_and_tells_its_own_games_and_not_those_before() {
     game(input.path(), "b", &["search"; 2]);
     bad(input.path(), "c");
     packed(input.path(), output.path(), Existing::Refuse).unwrap();
+    ["c.meta.json", "c.jsonl.gz"].iter().for_each(|name| fs::remove_file(input.path().join(name)).unwrap());
     game(input.path(), "d", &["search"; 4]);
     bad(input.path(), "e");
     let options = PackOptions { existing: Existing::Append, ..options(input.path(), output.path()) };
     let mut told = Vec::new();
     let done = pack(&options, &mut |progress| told.push((progress.done, progress.skipped, progress.rows))).unwrap();
-    assert_eq!((done.runs, told.last().unwrap().1), (3, 2), "`c` is bad again, and `e`: {told:?}");
+    assert_eq!((done.runs, told.last().unwrap().1), (3, 1), "`e` alone, and `c` before: {told:?}");
     let manifest = Manifest::read(output.path()).unwrap().unwrap();
     let sources: Vec<u64> = manifest.lineage.iter().map(|step| step.sources.as_ref().unwrap().games).collect();
     assert_eq!((manifest.runs, sources, manifest.skipped.len()), (3, vec![2, 1], 2));
