@@ -288,3 +288,6 @@ impl Recall {
         Ok(vanished)
     }
 }
+
+#[cfg(test)]
+mod tests;
