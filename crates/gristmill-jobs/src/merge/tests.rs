@@ -247,7 +247,7 @@ fn a_new_pack_says_how_all_that_have_rows_came_to_be() {
     assert_eq!((step.job.as_str(), &step.from), ("merge", &vec![own("a"), own("empty"), own("b")]));
     let made = |name: &str| Made::read(&packs.at(name)).unwrap().unwrap().lineage;
     assert_eq!(made("all")[0].from, [made("a"), made("b")], "an empty pack has no values");
-    // A pack of another program, and values of which nothing is told.
+    // A pack of another program, and values without a lineage.
     fs::remove_file(packs.at("a").join("manifest.json")).unwrap();
     let told = fs::read_to_string(packs.at("b").join("values.json")).unwrap();
     let mut told: serde_json::Value = serde_json::from_str(&told).unwrap();

@@ -73,8 +73,8 @@ fn the_journals_of_all_ranks_tell_of_one_run_under_common_ids() {
     assert_eq!((&history.first["load"], &history.gone["load"]), (&BTreeSet::from([0, 1]), &BTreeSet::from([0])));
     assert_eq!((history.reached[&("pool".into(), None)], history.next("load"), history.next("other")), (12, 4, 0));
     // What this run would write first to the journal of the second: `c` has another id.
-    let anew = history.renumbered(&of_rank(&path, 1, 2));
-    let [Event::Known { loader, files }] = &anew[..] else { panic!("{anew:?}") };
+    let again = history.renumbered(&of_rank(&path, 1, 2));
+    let [Event::Known { loader, files }] = &again[..] else { panic!("{again:?}") };
     assert_eq!((loader.as_str(), files.iter().map(|file| file.id).collect::<Vec<_>>()), ("load", vec![2, 3]));
     assert!(history.renumbered(&of_rank(&path, 0, 2)).is_empty());
 }
@@ -112,7 +112,7 @@ fn a_run_without_a_state_begins_its_journal_by_what_that_tells() {
             assert!(run.files["load"].is_empty(), "a first scan that found nothing is one, too");
         }
     }
-    // One that went on from a state is gone on with, although it has no first scan.
+    // One that resumed from a state is resumed, although it has no first scan.
     let (_folder, path) = folder();
     let at = BTreeMap::from([("train".to_owned(), 3)]);
     let known = Event::Known { loader: "load".into(), files: vec![file(4, "a")] };

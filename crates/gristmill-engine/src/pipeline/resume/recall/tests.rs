@@ -111,8 +111,8 @@ fn a_run_that_resumes_knows_the_files_of_its_state_and_of_its_journal() {
     let past = recalled.files(&loader).unwrap();
     assert_eq!(past.files, [file(0, "a"), file(3, "b"), file(5, "c")], "under the ids of the state");
     assert_eq!((past.later, past.gone, past.fixed, past.next), ([].into(), [].into(), false, 6));
-    let anew = recalled.renumbered(&path);
-    assert_eq!(anew, [Event::Known { loader: loader.clone(), files: vec![file(3, "b")] }]);
+    let again = recalled.renumbered(&path);
+    assert_eq!(again, [Event::Known { loader: loader.clone(), files: vec![file(3, "b")] }]);
     assert_eq!(recalled.marks(&config), [beside], "of ranks of another number");
     assert_eq!(recalled.kept().with(&[]), Some(vec![0]));
 
