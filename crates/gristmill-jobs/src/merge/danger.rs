@@ -97,5 +97,7 @@ mod tests {
             assert!(e.is_some_and(|e| e.contains("same pack")), "{left} {right}");
         }
         assert!(refused(&[a, &at("gone")], &at("out")).is_some_and(|e| e.contains("gone")));
+        fs::write(at("file"), "no folder").unwrap();
+        assert!(refused(&[a, b], &at("file/out")).is_some_and(|e| e.contains("file/out")));
     }
 }

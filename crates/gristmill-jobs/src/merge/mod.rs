@@ -273,3 +273,6 @@ fn clear(folder: &Path, names: impl IntoIterator<Item = String>, marks: &marks::
     }
     Ok(others)
 }
+
+#[cfg(test)]
+mod tests;

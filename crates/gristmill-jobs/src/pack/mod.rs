@@ -366,3 +366,6 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     }
     begin::pack(options, discover::discover(&options.input), progress)
 }
+
+#[cfg(test)]
+mod tests;

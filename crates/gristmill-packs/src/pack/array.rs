@@ -40,7 +40,9 @@ impl ArrayKind {
     /// Errors: `Format` for a shape beyond 64 bits.
     pub fn header(&self, rows: u64) -> Result<Vec<u8>> {
         let write = |rows| Header::write(&self.dtype, &[&[rows], &*self.row_shape].concat(), self.spelling);
-        let (mut header, longest) = (write(rows)?, write(MOST_ROWS)?.len());
+        // Of large rows fewer than that have 64 bits of bytes.
+        let most = MOST_ROWS.min(u64::MAX / self.row_bytes().max(1) as u64);
+        let (mut header, longest) = (write(rows)?, write(most)?.len());
         if header.len() < longest {
             // Longer by spaces before the line feed, and a length field that counts them.
             header.resize(longest, b' ');
@@ -170,6 +172,22 @@ mod tests {
             // Its header grows with the digits of the length: 64 bytes and a bit.
             of(DType::Scalar(Scalar::U8, Order::Little), &[4, 1, 1, 1, 1], Spelling::Spaced),
         ]
+    }
+
+    #[test]
+    fn rows_may_be_as_large_as_vectors_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        for numbers in [4611, 4612, 1 << 20] {
+            let dtype = DType::Scalar(Scalar::F32, Order::Little);
+            let kind = ArrayKind { dtype, row_shape: vec![numbers], spelling: Spelling::Spaced };
+            assert_eq!(kind.header(0).unwrap().len(), kind.header(1_000_000).unwrap().len());
+            let mut file = ArrayFile::create(&path, kind).unwrap();
+            file.append(&vec![1; 2 * 4 * numbers as usize]).unwrap();
+            file.complete().unwrap();
+            let header = Header::read(&*std::fs::read(&path).unwrap()).unwrap();
+            assert_eq!(header.shape(), [2, numbers]);
+        }
     }
 
     #[test]

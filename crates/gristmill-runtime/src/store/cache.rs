@@ -315,8 +315,36 @@ fn default_folder() -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use std::sync::MutexGuard;
+
+    /// A cache in a folder of its own. All tests of a process share one cache: who has this is the only one.
+    pub(in crate::store) struct Own {
+        folder: tempfile::TempDir,
+        _turn: MutexGuard<'static, ()>,
+    }
+
+    impl Own {
+        /// Says `limit` (bytes) of the cache.
+        pub(in crate::store) fn new(limit: Option<u64>) -> Own {
+            static TURN: Mutex<()> = Mutex::new(());
+            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let folder = tempfile::tempdir().unwrap();
+            set_cache(Cache { folder: Some(folder.path().into()), limit });
+            Own { folder, _turn: turn }
+        }
+
+        pub(in crate::store) fn folder(&self) -> &Path {
+            self.folder.path()
+        }
+    }
+
+    impl Drop for Own {
+        fn drop(&mut self) {
+            set_cache(Cache::default());
+        }
+    }
 
     #[test]
     fn what_was_used_long_ago_makes_room_and_what_is_in_use_stays() {

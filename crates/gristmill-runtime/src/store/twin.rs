@@ -313,7 +313,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cache::{Cache, set_cache};
+    use super::super::cache::tests::Own;
     use super::*;
     use std::fs::OpenOptions;
     use std::sync::atomic::AtomicUsize;
@@ -424,8 +424,7 @@ mod tests {
 
     #[test]
     fn what_one_process_fetched_another_has_and_wrong_blocks_are_fetched_again() {
-        let folder = tempfile::tempdir().unwrap();
-        set_cache(Cache { folder: Some(folder.path().into()), limit: None });
+        let cache = Own::new(None);
         let path = Path::new("s3://x/rows");
         let far = Far::new(5 * BLOCK + 10, Some(7));
         let first = Arc::new(Twin::new(path, far.clone()).unwrap());
@@ -438,7 +437,7 @@ mod tests {
         assert_eq!(far.reads(), 3);
         drop((first, second));
         // A hole, a torn block and a block that was never noted, as a machine leaves them that lost its power.
-        let kept = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let kept = std::fs::read_dir(cache.folder()).unwrap().next().unwrap().unwrap().path();
         let open = |name: &str| OpenOptions::new().write(true).open(kept.join(name)).unwrap();
         open("bytes").write_all_at(&vec![0; BLOCK as usize], BLOCK).unwrap();
         open("bytes").write_all_at(&[9; 100], 3 * BLOCK - 50).unwrap();
@@ -454,6 +453,39 @@ mod tests {
         assert_eq!(far.reads(), 4, "a twin that is not kept has what is");
         unkept.again(&[(0, 10)]).unwrap();
         assert_eq!((far.reads(), third.there().unwrap()), (5, vec![0b11_1111]), "and leaves it");
-        set_cache(Cache::default());
+    }
+
+    #[test]
+    fn a_block_that_comes_again_is_missing_until_then_and_makes_no_other_block_count_as_there() {
+        let far = Far::new(2 * BLOCK, None);
+        let twin = Arc::new(Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap());
+        holds(&twin, &far, 0, BLOCK);
+        twin.again(&[(0, BLOCK)]).unwrap();
+        assert!(twin.has(&[(0, BLOCK)]) && !twin.has(&[(BLOCK, BLOCK + 1)]), "block 1 never came");
+        far.fails.store(1, Ordering::Relaxed);
+        assert!(twin.again(&[(0, BLOCK)]).is_err());
+        assert!(!twin.has(&[(0, 1)]), "its bytes were wrong");
+        far.fails.store(0, Ordering::Relaxed);
+        holds(&twin, &far, 0, 2 * BLOCK);
+        assert!(twin.claim(&[(0, 2 * BLOCK)]).is_none());
+    }
+
+    #[test]
+    fn a_kept_file_of_another_length_is_not_read() {
+        let cache = Own::new(None);
+        let path = Path::new("s3://x/rows");
+        let far = Far::new(3 * BLOCK, Some(7));
+        holds(&Arc::new(Twin::new(path, far.clone()).unwrap()), &far, 0, 3 * BLOCK);
+        let kept = std::fs::read_dir(cache.folder()).unwrap().next().unwrap().unwrap().path();
+        let cut = |name: &str, len: u64| OpenOptions::new().write(true).open(kept.join(name)).unwrap().set_len(len);
+        for (name, len) in [("bytes", 3 * BLOCK), ("blocks", 24)] {
+            cut(name, len - 1).unwrap();
+            let reads = far.reads();
+            let unkept = Arc::new(Twin::unkept(path, far.clone()).unwrap());
+            assert_eq!(unkept.there().unwrap(), [0], "{name}");
+            holds(&unkept, &far, 0, 3 * BLOCK);
+            assert_eq!(far.reads(), reads + 1, "{name}");
+            cut(name, len).unwrap();
+        }
     }
 }

@@ -150,9 +150,67 @@ impl Outages {
 #[cfg(test)]
 mod tests {
     use gristmill_format::Kind;
-    use gristmill_runtime::runtime::scheduler::Scheduler;
+    use gristmill_runtime::runtime::scheduler::{Crew, Lane, Rounds, Scheduler, Signal, Tasks};
 
     use super::*;
+
+    /// What time it is, as a test says.
+    #[derive(Debug, Default)]
+    struct Said(Mutex<Duration>);
+
+    impl Crew for Said {
+        fn staff(&self, _: Lane, _: usize, _: &Arc<[Arc<dyn Tasks>]>, _: Arc<Signal>) {}
+
+        fn rounds(&self, _: &str, _: Rounds) {}
+
+        fn now(&self) -> Duration {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    /// Milliseconds until a file is tried again.
+    fn pause(outages: &Outages, said: &Said, id: u64) -> u128 {
+        let began = said.now();
+        while outages.rests(id) {
+            *said.0.lock().unwrap() += Duration::from_millis(1);
+        }
+        (said.now() - began).as_millis()
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_second_and_what_was_only_looked_for_is_no_news() {
+        let said = Arc::new(Said::default());
+        let time = Scheduler::of(Some(Arc::clone(&said) as Arc<dyn Crew>)).time();
+        let outages = Outages::new(IoErrors::Wait, Arc::default(), time);
+        let error = gristmill_format::Error::new(Kind::Away, "its folder is away");
+        let pauses = [(); 7].map(|()| {
+            outages.failed(7, &error).unwrap();
+            pause(&outages, &said, 7)
+        });
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1000, 1000]);
+        outages.rest(8);
+        assert_eq!((pause(&outages, &said, 8), outages.counts().waiting), (50, 2));
+        outages.rest(7);
+        assert_eq!(pause(&outages, &said, 7), 50, "it may be there in a moment");
+        outages.over(8, true);
+        let told = |kind: &str| outages.events.since(0).iter().filter(|event| event.kind == kind).count();
+        assert_eq!((told("unreadable"), told("readable")), (1, 0), "nobody knew of the second");
+        outages.failed(9, &error).unwrap();
+        outages.over(9, false);
+        assert_eq!(told("readable"), 0, "it was deleted");
+        outages.over(7, true);
+        let event = outages.events.since(0).pop().unwrap();
+        assert!(event.kind == "readable" && event.message.contains("after 7 tries"), "{event:?}");
+        assert_eq!(outages.counts().waiting, 0);
+    }
+
+    #[test]
+    fn errors_of_bytes_and_files_that_were_deleted_are_none_of_reading() {
+        let of = |kind| Error::Format(gristmill_format::Error::new(kind, "what it is"));
+        assert_eq!(of_reading(&of(Kind::Away)).map(gristmill_format::Error::kind), Some(Kind::Away));
+        assert!(of_reading(&of(Kind::Corrupt)).is_none() && of_reading(&Error::Stopped).is_none());
+        assert!(of_reading(&of(Kind::Io(std::io::ErrorKind::NotFound))).is_none());
+    }
 
     #[test]
     fn a_stream_that_does_not_wait_ends_after_some_tries_of_one_file() {

@@ -122,6 +122,12 @@ impl Fetched {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use gristmill_format::layout::{Layout, Scalar};
+    use gristmill_runtime::store::{MemoryStore, Residence};
+    use gristmill_runtime::table::{FileTable, Part};
+
     use super::*;
 
     #[test]
@@ -144,6 +150,33 @@ mod tests {
         assert_eq!(endless.next, ahead);
         assert!(endless.begin(AT_ONCE - 1, None).is_none(), "fewer would share requests");
         assert_eq!(endless.begin(AT_ONCE, None), Some(ahead..ahead + AT_ONCE), "the consumer took some");
+    }
+
+    #[test]
+    fn more_small_batches_than_large_ones_share_requests() {
+        let layout = Layout::packed(&[("bytes", Scalar::U8, &[1024])]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (far, here) = (Path::new("memory://fetch/rows"), folder.path().join("rows"));
+        MemoryStore::named("fetch").write("rows", vec![1; 1 << 20]);
+        std::fs::write(&here, vec![1; 1 << 20]).unwrap();
+        let table = |path: &Path| {
+            let parts = vec![Part { path: path.to_owned(), offset: 0, rows: 1024 }];
+            FileTable::open(layout.clone(), parts, Residence::Mapped).unwrap()
+        };
+        // 64 rows are 64 KiB, and 4 MiB are fetched at once.
+        assert_eq!([1, 64, 100, 1024].map(|rows| at_once(&table(far), rows)), [MOST_AT_ONCE, 64, 40, AT_ONCE]);
+        assert_eq!(at_once(&table(&here), 64), AT_ONCE, "nothing is fetched of a file of this machine");
+    }
+
+    #[test]
+    fn eight_times_as_much_is_fetched_ahead_as_at_once() {
+        let mut fetched = Fetched::from(0).by(32);
+        fetched.begin(0, None).into_iter().for_each(|range| fetched.end(range, None));
+        let mut most = 0;
+        while let Some(range) = fetched.begin(0, None) {
+            most = most.max(range.end - range.start);
+        }
+        assert_eq!((most, fetched.next()), (32, 8 * 32));
     }
 
     #[test]

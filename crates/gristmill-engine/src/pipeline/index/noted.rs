@@ -47,3 +47,64 @@ pub(super) fn begin(
     let from = BTreeMap::from([(String::new(), first)]);
     Ok(Begin::new((config.rank, config.world_size), by, from, skip, of))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gristmill_format::layout::{Layout, Scalar};
+    use gristmill_runtime::runtime::intervals::Intervals;
+    use gristmill_runtime::store::Residence;
+    use gristmill_runtime::table::{FileTable, Part, Recipe};
+    use gristmill_stages::config::{HanseSamplingConfig, MixConfig, Pad, Shuffle, View};
+
+    use super::*;
+
+    fn input(folder: &std::path::Path) -> IndexInput {
+        let (layout, path) = (Layout::packed(&[("bytes", Scalar::U8, &[2])]).unwrap(), folder.join("rows"));
+        std::fs::write(&path, [1; 40]).unwrap();
+        let table = FileTable::open(layout, vec![Part { path, offset: 0, rows: 20 }], Residence::Mapped).unwrap();
+        let recipe = Arc::new(Recipe { pack: "00ff".into(), steps: Vec::new() });
+        let rows = Arc::new(Intervals::all(20));
+        IndexInput { table: Arc::new(table), rows, identity: 0xabc, valuations: Vec::new(), recipe }
+    }
+
+    #[test]
+    fn a_ledger_records_what_decides_the_batches_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = input(folder.path());
+        let mix = MixConfig { sizes: vec![12, 8], weights: vec![1.0, 2.0], ..MixConfig::default() };
+        let decides = IndexConfig {
+            shuffle: Shuffle::Off,
+            sampling: Some(HanseSamplingConfig::default()),
+            mix: Some(mix),
+            view: Some(View::Window { offsets: vec![-1, 0], pad: Pad::default(), tensors: Vec::new() }),
+            batch_size: 6,
+            apart: true,
+            ..IndexConfig::default()
+        };
+        let config = IndexConfig {
+            seed: Some(1),
+            epochs: Some(3),
+            threads: Some(5),
+            rank: 1,
+            world_size: 2,
+            skip: vec!["2..4".parse().unwrap()],
+            ledger: Some("ledger".into()),
+            ..decides.clone()
+        };
+        let plan = Plan::new(&IndexConfig { sampling: None, mix: None, ..config.clone() }, 7, Arc::clone(&input.rows));
+        let plan = plan.unwrap();
+        let noted = begin(&config, &input, (7, &plan), (By::Seek, 5)).unwrap();
+        assert_eq!((noted.rank, noted.world_size, noted.by), (1, 2, By::Seek));
+        assert_eq!(noted.from, BTreeMap::from([(String::new(), 5)]));
+        assert_eq!(noted.skip, BTreeMap::from([(String::new(), vec![(2, 4)])]));
+        let PlanOf::Rows { config, epochs, data, rows, selection, .. } = noted.plan else { panic!("{noted:?}") };
+        let expected = IndexConfig { seed: Some(7), epochs: None, ..decides };
+        assert_eq!(config, serde_json::to_value(expected).unwrap());
+        assert_eq!((epochs, data.as_str(), rows, &selection), (Some(3), "0000000000000abc", 20, &*input.recipe));
+        // A ledger counts whole batches.
+        let e = begin(&IndexConfig::default(), &input, (7, &plan.late(0, 3)), (By::State, 0)).unwrap_err().to_string();
+        assert!(e.contains("it stands within a batch"), "{e}");
+    }
+}

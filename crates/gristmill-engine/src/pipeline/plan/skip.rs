@@ -103,6 +103,13 @@ mod tests {
     }
 
     #[test]
+    fn all_batches_below_a_number_are_one_range_or_none() {
+        let below = Skips::below(3);
+        assert_eq!([0, 2, 3].map(|batch| below.beyond(batch)), [3, 3, 3]);
+        assert_eq!((below.before(9), Skips::below(0)), (vec![(0, 3)], Skips::default()));
+    }
+
+    #[test]
     fn several_outputs_are_named() {
         let outputs = ["train".to_owned(), "test".to_owned()];
         let of = |text: &str| Skips::of(&[text.parse().unwrap()], &outputs);

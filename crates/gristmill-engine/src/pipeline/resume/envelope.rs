@@ -157,12 +157,27 @@ mod tests {
             (json!({"gristmill_index_state": 3}), Of::Rows, "`gristmill_index_state` 3; expected 1 or 2"),
             (json!({"gristmill_state": 4, "of": "pears"}), Of::Rows, "it does not say what it is `of`"),
             (json!({"gristmill_state": 4, "of": "rows"}), Of::Rows, "lacks its checksum"),
+            (sealed(&json!({"gristmill_state": 2})), Of::Stream, "it has a checksum, which its version has not"),
             (json!({"batch": 3}), Of::Rows, "no state of a loader of rows"),
             (json!([1]), Of::Stream, "no state of a stream"),
         ];
         for (state, wanted, expected) in states {
             let said = opened(state, wanted).unwrap_err().to_string();
             assert!(said.contains(expected), "{said}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn a_state_of_any_engine_is_checked_and_only_one_of_a_stream_has_parts() {
+        let rows = json!({"gristmill_state": 4, "of": "rows", "batch": 7});
+        for state in [sealed(&rows), json!({"gristmill_index_state": 1}), json!({"batch": 7}), json!([1])] {
+            check(&state).unwrap();
+            assert!(!has_parts(&state), "{state}");
+        }
+        let mut damaged = sealed(&rows);
+        damaged["batch"] = 8.into();
+        for state in [damaged, rows] {
+            assert!(check(&state).unwrap_err().to_string().contains("checksum"));
         }
     }
 }

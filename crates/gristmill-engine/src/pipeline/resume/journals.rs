@@ -382,3 +382,6 @@ fn of_loader<'a>(
 ) -> (&'a mut Numbering, &'a mut Common) {
     (numbers.entry(loader.to_owned()).or_default(), common.entry(loader.to_owned()).or_default())
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,4 +177,43 @@ mod tests {
         assert_eq!(both(oldest.clone(), older.clone()), older);
         assert_eq!(both(older.clone(), oldest), older);
     }
+
+    /// A state of one lane that reads these sources now, admitted this one and waits for that one; before the first scan without any.
+    fn state(sources: Option<&str>, admitted: u64, waits: u64) -> LoaderState {
+        let drawer = sources.map(|sources| serde_json::json!({"at": 9, "sources": sources, "chunks": "AQ"}));
+        let branch = serde_json::json!({
+            "head": 9, "taken": 0, "drawn": 9, "admissions": [{"at": 9, "id": admitted, "chunks": 1}],
+            "waiting": [[waits, null]], "drawer": drawer,
+        });
+        let reservoir = serde_json::json!({"inputs": "", "sources": "", "rows": ""});
+        let lane =
+            serde_json::json!({"join": [0, [1.0]], "reservoir_draws": 0, "reservoir": reservoir, "branches": [branch]});
+        serde_json::from_value(serde_json::json!({
+            "gristmill_state": 4, "of": "stream", "config": {}, "seed": 1, "files": {},
+            "outputs": {"": {"batch": 3, "lanes": {"0": lane}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_last_two_saved_states_and_the_last_four_made_need_their_files() {
+        let kept = Kept::default();
+        assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(vec![]), Some(vec![])));
+        assert_eq!(state(Some("AA"), 5, 3).needs(), Some(vec![0, 3, 5]));
+        for (admitted, waits) in [(11, 10), (5, 3), (3, 7)] {
+            kept.add(&state(Some("AA"), admitted, waits));
+        }
+        let saved = vec![0, 3, 5, 7];
+        assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(saved.clone()), Some(saved.clone())));
+        (20..25).for_each(|id| kept.made(&state(Some("AA"), id, id + 10)));
+        let made: Ids = saved.iter().copied().chain(21..25).chain(31..35).collect();
+        assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(saved.clone()), Some(made)));
+        kept.made(&state(None, 1, 2));
+        assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(saved), None), "nobody knows what it needs");
+        kept.add(&state(None, 1, 2));
+        assert_eq!(kept.with(&[]), None);
+        (0..4).for_each(|_| kept.made(&state(Some("AA"), 1, 2)));
+        (0..2).for_each(|_| kept.add(&state(Some("AA"), 1, 2)));
+        assert_eq!(kept.with_made(&[]), Some(vec![0, 1, 2]), "the state before the scan is none of the last");
+    }
 }

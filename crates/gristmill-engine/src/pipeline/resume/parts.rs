@@ -320,4 +320,64 @@ mod tests {
         assert_eq!(branch(1).waiting, [(1, None)]);
         assert_eq!(whole.part, None);
     }
+
+    /// The text of a document, with its checksum.
+    fn text(document: &Value) -> String {
+        serde_json::to_string(document).and_then(gristmill_runtime::runtime::document::seal).unwrap()
+    }
+
+    #[test]
+    fn a_part_alone_stays_what_it_is() {
+        let alone = whole(vec![serde_json::from_value(part(1, &[(0, "a"), (1, "b")])).unwrap()]).unwrap();
+        assert_eq!(alone.part.map(|part| (part.rank, part.world_size)), Some((1, 2)));
+        assert_eq!(alone.outputs[""].lanes[&1].branches[0].waiting, []);
+    }
+
+    #[test]
+    fn the_states_of_all_ranks_are_one_state() {
+        let files = [(0, "a"), (1, "b")];
+        let states = [0, 1].map(|rank| text(&part(rank, &files)));
+        let merged: Value = serde_json::from_str(&merge_states(&states).unwrap()).unwrap();
+        assert_eq!(merged["outputs"][""]["lanes"].as_object().unwrap().len(), 2);
+        assert!(merged.get("part").is_none_or(Value::is_null));
+        for (given, lacks) in [(0, 1), (1, 0)] {
+            let e = merge_states(&states[given..=given]).unwrap_err().to_string();
+            assert!(e.contains(&format!("rank {lacks} of 2 is not among them")), "{e}");
+        }
+        assert!(merge_states(&[]).unwrap_err().to_string().contains("no states"));
+        assert!(merge_states(&["no JSON".into()]).is_err());
+        // States of rows are the same on all ranks.
+        let rows = |batch: u32| json!({"gristmill_state": 4, "of": "rows", "batch": batch});
+        let same = merge_states(&[text(&rows(3)), text(&rows(3))]).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&same).unwrap()["batch"], 3);
+        assert!(merge_states(&[text(&rows(3)), text(&rows(4))]).unwrap_err().to_string().contains("batch"));
+        assert!(merge_states(&[rows(3).to_string()]).is_err(), "without its checksum");
+    }
+
+    #[test]
+    fn parts_that_do_not_belong_together_are_told_with_what_differs() {
+        let files = [(0, "a"), (1, "b")];
+        let edited = |path: &str, value: Value| {
+            let mut part = part(1, &files);
+            *part.pointer_mut(path).unwrap() = value;
+            part
+        };
+        let lanes = part(0, &files)["outputs"][""]["lanes"].clone();
+        for (other, expected) in [
+            (edited("/seed", 2.into()), "rank 0 of 2 and the part of rank 1 of 2: seeds 1 and 2"),
+            (edited("/part", Value::Null), "rank 0 of 2 and a whole: "),
+            (edited("/config", json!({"batch_size": 7})), "batch_size"),
+            (edited("/outputs", json!({"other": {"batch": 3, "lanes": {}}})), "other outputs"),
+            (edited("/outputs//batch", 4.into()), "before batch 3 and before batch 4"),
+            (edited("/outputs//lanes", lanes.clone()), "both have lane 0 of output ``"),
+        ] {
+            let mut other = other;
+            if other["part"].is_null() {
+                other["seed"] = 2.into();
+            }
+            let parts = [part(0, &files), other].map(|part| serde_json::from_value(part).unwrap());
+            let e = whole(parts.into()).unwrap_err().to_string();
+            assert!(e.contains(expected), "{e}, expected {expected}");
+        }
+    }
 }

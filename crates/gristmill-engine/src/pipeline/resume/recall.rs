@@ -292,3 +292,6 @@ impl Recall {
         Ok(vanished)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -269,4 +269,29 @@ mod tests {
         assert_eq!(super::steps(&folder.path().join("none")).unwrap(), []);
         assert!(super::steps(path).is_err(), "a file is no folder of steps");
     }
+
+    #[test]
+    fn a_rank_removes_steps_of_its_own_and_those_of_other_numbers_of_ranks() {
+        let named = |(step, rank, world)| Name { step, world, rank };
+        let names =
+            [(3, 0, 2), (6, 0, 2), (1, 1, 2), (2, 1, 2), (12, 0, 2), (12, 1, 2), (2, 0, 3), (5, 0, 3), (10, 2, 3)];
+        let mut gone = outdated(named((10, 0, 2)), &names.map(named));
+        gone.sort_unstable();
+        assert_eq!(gone, [(2, 0, 3), (3, 0, 2), (5, 0, 3), (12, 0, 2)].map(named), "the steps 6 and 10 are needed yet");
+    }
+
+    #[test]
+    fn a_state_says_in_which_file_it_will_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.json");
+        let part = Some(Part { rank: 1, world_size: 2 });
+        assert_eq!(file(&path, None, 7).unwrap(), path);
+        let step = |name: &str| Path::new(name).join("step-000000000007.rank-1-of-2.json");
+        assert_eq!(file(&path, part, 7).unwrap(), step(path.to_str().unwrap()));
+        // A bucket has no folders that could be looked for.
+        assert_eq!(file(Path::new("memory://x/state"), part, 7).unwrap(), step("memory://x/state"));
+        assert_eq!(file(Path::new("memory://x/state.json"), None, 7).unwrap(), Path::new("memory://x/state.json"));
+        let e = file(Path::new("memory://x/state.json"), part, 7).unwrap_err().to_string();
+        assert!(e.contains("take another name"), "{e}");
+    }
 }

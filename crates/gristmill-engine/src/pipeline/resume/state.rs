@@ -386,3 +386,6 @@ impl HeldRows {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,3 +116,45 @@ impl Lost {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Branch, id, name, chunks, rows.
+    fn lost(files: &[(usize, u64, &str, u64, u64)]) -> Lost {
+        let one = |(branch, id, name, chunks, rows): &(usize, u64, &str, u64, u64)| {
+            let (name, why, chunks, rows) = ((*name).to_owned(), "is gone".to_owned(), *chunks, *rows);
+            ((*branch, *id), Vanished { name, why, chunks, rows })
+        };
+        Lost(files.iter().map(one).collect())
+    }
+
+    #[test]
+    fn a_file_that_several_lanes_want_is_named_once_with_all_that_is_in_it() {
+        let lost =
+            lost(&[(0, 1, "a", 3, 2), (1, 1, "a", 4, 6), (0, 2, "b", 0, 5), (1, 3, "c", 0, 0), (0, 4, "d", 2, 0)]);
+        assert!(lost.has(0, 2) && !lost.has(1, 2));
+        let found: Vec<_> = lost.by_file().into_iter().map(|file| (file.name, file.chunks, file.rows)).collect();
+        assert_eq!(found, [("a".to_owned(), 7, 8), ("b".into(), 0, 5), ("d".into(), 2, 0)], "nothing is drawn of `c`");
+        let e = lost.refuse().unwrap_err().to_string();
+        assert!(
+            e.contains("3 of the files that it needs cannot be had: `a` is gone, `b` is gone, `d` is gone. "),
+            "{e}"
+        );
+        assert!(e.contains(" 9 chunks of the windows and 13 rows of the reservoirs"), "{e}");
+    }
+
+    #[test]
+    fn a_refusal_spells_out_eight_names() {
+        super::Lost::default().refuse().unwrap();
+        lost(&[(0, 3, "c", 0, 0)]).refuse().unwrap();
+        for (files, more) in [(8, false), (9, true)] {
+            let names: Vec<String> = (0..files).map(|i| format!("game{i}")).collect();
+            let all: Vec<_> = names.iter().zip(0..).map(|(name, id)| (0, id, name.as_str(), 1, 0)).collect();
+            let e = lost(&all).refuse().unwrap_err().to_string();
+            assert!(e.contains("`game7` is gone") && !e.contains("game8"), "{e}");
+            assert_eq!((e.contains(" more. "), e.contains(", and 1 more. ")), (more, more), "{e}");
+        }
+    }
+}

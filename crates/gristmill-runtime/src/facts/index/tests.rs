@@ -129,3 +129,27 @@ fn a_full_disk_ends_the_writing_and_nothing_else() {
     assert_eq!([0, 1].map(|i| facts.frames(&file, i)), [Some(26), Some(27)], "it is still known to this process");
     assert_eq!(facts.lock().fresh.len(), 0, "and nothing piles up");
 }
+
+/// The variables of a process are those of all its tests: this one starts itself with others.
+#[test]
+fn indexes_are_kept_where_the_user_keeps_what_can_be_made_again() {
+    const EXPECTED: &str = "GRISTMILL_TEST_EXPECTED";
+    if let Some(expected) = std::env::var_os(EXPECTED) {
+        assert_eq!(Facts::default_folder().unwrap_or_default(), Path::new(&expected));
+        return;
+    }
+    for (cache, home, expected) in [
+        ("/cache", "/home/a", "/cache/gristmill"),
+        ("", "/home/a", "/home/a/.cache/gristmill"),
+        ("cache", "/home/a", "/home/a/.cache/gristmill"),
+        ("/cache", "", "/cache/gristmill"),
+        ("", "", ""),
+    ] {
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", "facts::index::tests::indexes_are_kept_where_the_user_keeps_what_can_be_made_again"]);
+        own.envs([("XDG_CACHE_HOME", cache), ("HOME", home), (EXPECTED, expected)]);
+        let said = own.output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success() && text.contains("1 passed"), "{cache}, {home}: {text}");
+    }
+}

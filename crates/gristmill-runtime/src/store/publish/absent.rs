@@ -94,6 +94,7 @@ mod tests {
         assert!(put_absent_through(here.path(), &at("none/plan"), b"one").is_err());
         assert!(settle_absent(&at("a"), &at("none/c")).is_err());
         assert!(remove_at_once(&at("file/inner")).is_err());
+        assert!(remove_at_once(&at("a/..")).is_err(), "the system gives it no other name");
         // What an earlier removal left.
         fs::create_dir_all(at(".b.gone/deep")).unwrap();
         remove_at_once(&at("b")).unwrap();

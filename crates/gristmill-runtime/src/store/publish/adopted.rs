@@ -64,5 +64,9 @@ mod tests {
         let missing = adopt(&at("none"), &at("deep/out")).unwrap_err();
         assert!(missing.to_string().contains("none"), "{missing}");
         assert_eq!(fs::read(at("deep/out")).unwrap(), b"whole");
+        // No file of another file system gets a name here: it is copied.
+        let far = Path::new("/proc/version");
+        assert_eq!(adopt(far, &at("deep/out")).unwrap(), fs::read(far).unwrap().len() as u64);
+        assert_eq!(fs::read(at("deep/out")).unwrap(), fs::read(far).unwrap());
     }
 }

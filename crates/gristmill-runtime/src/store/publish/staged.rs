@@ -240,6 +240,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_withdrawn_is_gone_and_what_cannot_be_is_an_error() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        fs::create_dir_all(at("folder/deep")).unwrap();
+        fs::write(at("file"), "old").unwrap();
+        assert!(withdraw(&at("file/inner")).is_err(), "a file has no files in it");
+        ["folder", "file", "file", "none/file"].iter().for_each(|name| withdraw(&at(name)).unwrap());
+        assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn whole_files_are_replaced_and_leave_nothing_else() {
         let target = tempfile::tempdir().unwrap();
         let path = target.path().join("file");

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::plan::MOST;
 use super::staging::{Found, Staging, is_interrupted, is_staged, place_of};
 use super::{Left, State, left_in};
 use crate::error::Error;
@@ -50,7 +51,7 @@ fn staged_files_replace_what_was_there_all_together() {
     }
     let staging = stage(target.path(), &[("a", "one"), ("b", "two")]);
     assert!(is_staged(target.path(), "job") && !is_interrupted(target.path(), "job"));
-    staging.publish(&["old".into(), "never".into(), "a".into()]).unwrap();
+    staging.publish(&["old".into(), "never".into(), "never/c".into(), "a".into()]).unwrap();
     assert_eq!(listed(target.path()), pairs([("a", "one"), ("b", "two"), ("other", "before")]));
 }
 
@@ -189,6 +190,20 @@ fn a_plan_without_the_token_of_its_staging_is_not_carried_out() {
         left.give_up().unwrap();
     }
     assert_eq!(listed(target.path()), pairs([("kept", "kept")]));
+}
+
+#[test]
+fn a_plan_that_is_too_large_is_not_parsed() {
+    let target = tempfile::tempdir().unwrap();
+    for (len, parsed) in [(MOST, true), (MOST + 1, false)] {
+        killed(target.path(), &[], r#"{"remove":[],"publish":[]}"#);
+        let plan = fs::File::options().write(true).open(place_of(target.path(), "job", PLAN)).unwrap();
+        plan.set_len(len).unwrap();
+        let left = Left::of(target.path(), "job").unwrap().unwrap();
+        let State::Refused(why) = left.state() else { panic!("{:?}", left.state()) };
+        assert_eq!(why != "this is no plan", parsed, "zeros follow it, and a parser says where: {why}");
+        left.give_up().unwrap();
+    }
 }
 
 #[test]

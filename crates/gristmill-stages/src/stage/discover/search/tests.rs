@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 
 use gristmill_format::source::ReadAt;
@@ -37,6 +38,30 @@ struct Failing {
     grows: AtomicU32,
     grew: AtomicU32,
     away: AtomicU32,
+    /// Hints in place of those of the files in memory.
+    told: Option<Arc<Mutex<Vec<Hint>>>>,
+    /// Whether its watches see no moves, as those of a bucket.
+    sees_no_moves: bool,
+}
+
+/// The hints of a [`Failing`] store.
+struct Told {
+    watch: Box<dyn Watch>,
+    told: Option<Arc<Mutex<Vec<Hint>>>>,
+    sees_moves: bool,
+}
+
+impl Watch for Told {
+    fn poll(&mut self, hints: &mut Vec<Hint>) {
+        match &self.told {
+            Some(told) => hints.append(&mut told.lock().unwrap()),
+            None => self.watch.poll(hints),
+        }
+    }
+
+    fn sees_moves(&self) -> bool {
+        self.sees_moves
+    }
 }
 
 fn one_of(left: &AtomicU32) -> bool {
@@ -82,7 +107,8 @@ impl Store for Failing {
     }
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
-        self.files.watch()
+        let (told, sees_moves) = (self.told.clone(), !self.sees_no_moves);
+        Ok(self.files.watch()?.map(|watch| Box::new(Told { watch, told, sees_moves }) as Box<dyn Watch>))
     }
 }
 
@@ -216,6 +242,72 @@ fn a_search_that_watches_scans_without_a_file_that_grows_for_long() {
     assert_eq!(rounds(1), ["listed, 0 skipped, 1 growing", "scanned "]);
     assert_eq!(rounds(2 * SETTLE - 2), [""; 0]);
     assert_eq!(rounds(1), ["new a.gz"]);
+}
+
+#[test]
+fn a_file_in_a_new_folder_must_prove_that_it_does_not_grow() {
+    let told = Arc::<Mutex<Vec<Hint>>>::default();
+    let store = Arc::new(Failing { told: Some(told.clone()), ..Failing::default() });
+    let seen = RefCell::new(Vec::new());
+    let wanted = Search { rescan: 40 * POLL, ..search(store.clone(), true) };
+    let mut found = Discovery::new(wanted, |change| seen.borrow_mut().push(text(change)));
+    let mut rounds = |n: u64| {
+        (0..n).for_each(|_| assert!(found.round()));
+        seen.take()
+    };
+    let hints_at = |name: &str| told.lock().unwrap().push(Hint::Seen(name.into()));
+    rounds(3);
+    store.files.write("new/b.gz", "b");
+    hints_at("new/b.gz");
+    assert_eq!(rounds(SETTLE), [""; 0]);
+    store.files.write("new/b.gz", "more");
+    assert_eq!(rounds(SETTLE), [""; 0], "it grew");
+    assert_eq!(rounds(1), ["new new/b.gz"]);
+    // One that is known as it is has proved it, and one that is gone is forgotten.
+    store.files.write("new/c.gz", "c");
+    ["new/b.gz", "new/c.gz"].iter().for_each(|name| hints_at(name));
+    assert_eq!(rounds(1), [""; 0]);
+    store.files.remove("new/c.gz");
+    assert_eq!(rounds(SETTLE), [""; 0]);
+    assert_eq!(rounds(40 - 3 - 3 * SETTLE - 2), ["listed, 0 skipped, 0 growing"]);
+}
+
+#[test]
+fn a_file_that_a_list_lacks_has_left_a_second_later_unless_its_folder_is_away() {
+    let store = Arc::new(Failing::default());
+    ["a.gz", "b.gz"].iter().for_each(|name| store.files.write(name, *name));
+    let seen = RefCell::new(Vec::new());
+    let mut found = Discovery::new(search(store.clone(), true), |change| seen.borrow_mut().push(text(change)));
+    let mut rounds = |n: u64| {
+        (0..n).for_each(|_| assert!(found.round()));
+        seen.take()
+    };
+    rounds(2 * GONE);
+    store.files.remove("a.gz");
+    store.files.lose_hints();
+    assert_eq!(rounds(1), ["fault watch", "listed, 0 skipped, 0 growing"]);
+    assert_eq!(rounds(GONE - 1), [""; 0]);
+    assert_eq!(rounds(1), ["left 0"]);
+    store.files.remove("b.gz");
+    rounds(GONE);
+    // Nobody can say now whether it is there: it is looked for again a second later.
+    store.away.store(1, Ordering::Relaxed);
+    assert_eq!(rounds(GONE), [""; 0]);
+    assert_eq!(rounds(1), ["left 1"]);
+}
+
+#[test]
+fn a_name_that_is_away_may_have_been_moved_only_where_a_watch_would_tell() {
+    for (watch, sees_no_moves) in [(true, false), (true, true), (false, false)] {
+        let store = Arc::new(Failing { sees_no_moves, ..Failing::default() });
+        let mut found = Discovery::new(search(store.clone(), watch), |_| {});
+        assert_eq!(found.round(), watch);
+        assert_eq!(store.readings().may_have_moved("a.gz"), watch && !sees_no_moves, "after the scan");
+        if watch {
+            (0..5).for_each(|_| assert!(found.round()));
+            assert_eq!(store.readings().may_have_moved("b.gz"), !sees_no_moves, "later");
+        }
+    }
 }
 
 /// A notice of a file leads to a folder that cannot be read, and two listings lack it.
