@@ -50,9 +50,12 @@ fn marks_go_where_their_games_go() {
         let done = merge(&options, &mut |_, _| {}).unwrap();
         assert_eq!((done.runs, done.known, &done.marks), (5, 1, &vec!["early".to_owned(), "good".into()]));
         says(&done.lost, "numbered", "`frame.frame`");
+        assert_eq!((done.layout, done.rows), ("chess", opened(&packs.at("all")).total()));
         assert_eq!((plan.runs, plan.marks, plan.lost), (done.runs, done.marks, done.lost));
         are_as_found(&packs.at("all"), &["early", "good"]);
     }
+    // Games have other places in files of which some games were passed over: who opens the pack compares them.
+    assert_eq!(packs.merged(&["all", "c"], "opened").runs, 5);
     fs::remove_dir_all(packs.at("c").join("marks")).unwrap();
     assert_eq!(packs.merged(&["a", "c"], "known").marks, ["early", "good"], "no game of `c` is taken");
 }
