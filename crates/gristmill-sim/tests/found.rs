@@ -103,6 +103,24 @@ fn a_file_that_a_state_forgot_is_not_the_one_that_took_its_name() {
     went_well(&[Scenario { batch: 14, threads: (3, 2), queue: 3, ..world }]);
 }
 
+/// Files that came before the very draw of a state's copy had left the window again, and were taken in once more.
+#[test]
+fn what_left_the_window_before_the_copy_is_not_taken_in_again() {
+    let grows = |step, name: &str, content, boards| (step, Deed::Grow(file(name, content, boards)));
+    let two = [grows(54, "games11-8.bf", 8, 30), grows(393, "games25-7.bf", 7, 528)];
+    let deeds = [&[(2, Deed::Throttle(20))], &two[..]].concat();
+    let grown = world(302222, &[("games1-1.bf", 1, 1)], &deeds);
+    let (rate, count) = (None, Some(3));
+    let grown = Scenario { crashes: vec![1], stale: 1, pool: Some(3), rate, count, batches: 2, ..grown };
+    let late = |step, name: &str, content, boards| (step, Deed::Arrive(file(name, content, boards)));
+    let three = [late(379, "late2-2000.bf", 2000, 36), late(381, "late29-2001.bf", 2001, 283)];
+    let three = [&three[..], &[late(409, "late29-2002.bf", 2002, 112)]].concat();
+    let deeds = [&[(0, Deed::Break(1, false)), (379, Deed::Replace(0, 1000))], &three[..]].concat();
+    let came = world(648117, &[("a/games5-1.bf", 1, 1), ("games7-2.bf", 2, 1)], &deeds);
+    let came = Scenario { crashes: vec![5], stale: 5, pool: Some(4), rate: Some(0.07), batch: 2, ..came };
+    went_well(&[grown, Scenario { queue: 3, batches: 7, ..came }]);
+}
+
 /// A batch came to want a chunk that was fetched already. No worker decoded it before it woke by itself.
 #[test]
 fn a_worker_decodes_what_a_batch_came_to_want() {

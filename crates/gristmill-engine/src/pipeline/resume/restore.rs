@@ -149,18 +149,18 @@ impl Chain {
                 self.plan.alias
             )));
         }
-        // Files that came before the very draw of the copy: it had taken in all up to the last one that it has. Those before that one
+        // Of files that came before the very draw of the copy, the copy had taken in all up to the last one that it has. Those of them
         // that it lacks have left the window again.
         let at_copy = admissions.iter().take_while(|next| next.at <= drawer.at());
-        let mut made = at_copy.enumerate().filter(|(_, next)| drawer.has(next.id)).last().map_or(0, |(i, _)| i + 1);
+        let made = at_copy.enumerate().filter(|(_, next)| drawer.has(next.id)).last().map_or(0, |(i, _)| i + 1);
+        for next in admissions.drain(..made) {
+            if drawer.has(next.id) && !lost(next.id) {
+                anchors.seen(&branch.plan.stage, &branch.roster.open(next.id)?.key);
+            }
+            branch.admissions.push_back(next);
+        }
         while drawer.at() < saved.head {
             while let Some(next) = admissions.pop_front_if(|next| next.at <= drawer.at()) {
-                let was_made = made > 0;
-                made = made.saturating_sub(1);
-                if was_made && !drawer.has(next.id) {
-                    branch.admissions.push_back(next);
-                    continue;
-                }
                 if lost(next.id) {
                     drawer.admit_lost(&next);
                     branch.admissions.push_back(next);
