@@ -103,7 +103,7 @@ def test_copied_fields_are_those_that_an_encoder_makes_and_are_resumed_and_count
             for found, column in zip(columns(batch), expected, strict=True):
                 np.testing.assert_array_equal(found, column)
     whole.stop()
-    words = ["verify-run", tmp_path / "ledger", "--pack", tmp_path / "pack", "--json"]
+    words = ["verify-run", str(tmp_path / "ledger"), "--pack", str(tmp_path / "pack"), "--json"]
     done = subprocess.run([binary(), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done
     output = json.loads(done.stdout)["outputs"][0]
