@@ -92,6 +92,22 @@ fn a_file_that_came_while_its_folder_was_away_comes_in_soon() {
     went_well(&[Scenario { pool: Some(7), batch: 16, last: LastBatch::Drop, ..world }]);
 }
 
+/// A file that was moved while its folder was away counted as deleted before a listing told its new name, and never came.
+#[test]
+fn a_file_that_was_moved_while_its_folder_was_away_is_not_deleted() {
+    let deeds = [(0, Deed::Throttle(16)), (33, Deed::Away), (78, Deed::Rename(0))];
+    let world = world(406998, &[("a/games10-1.bf", 1, 1)], &deeds);
+    went_well(&[Scenario { pool: Some(11), rate: Some(0.3), threads: (3, 2), ..world }]);
+}
+
+/// A read that was refused was made again by the name of the file, which another of the same size and time had by then.
+#[test]
+fn a_read_is_made_again_of_the_same_file_only() {
+    let four = [("games15-1.bf", 1, 1), ("games3-2.bf", 2, 1), ("games4-3.bf", 3, 1), ("games25-4.bf", 4, 2)];
+    let world = world(423542, &four, &[(6, Deed::Swap(3, 3003)), (7, Deed::Throttle(3))]);
+    went_well(&[Scenario { last: LastBatch::Drop, ..world }]);
+}
+
 /// A state had forgotten a file that was replaced, and the journal's line of it was taken for one of the file that took its name.
 #[test]
 fn a_file_that_a_state_forgot_is_not_the_one_that_took_its_name() {
