@@ -146,6 +146,15 @@ fn what_was_taken_back_is_not_counted_and_what_lacks_is_named() {
     assert_eq!(named.collect::<Vec<_>>(), expected);
 }
 
+/// Another process resumes and gives five batches. Then all that the run delivered is held against the configuration.
+fn resumed_and_proven(config: &DataLoaderConfig, state: &str) -> RunVerification {
+    let second = DataLoader::new(config.clone()).unwrap();
+    second.restore(state).unwrap();
+    (0..5).for_each(|_| drop(next(&second, "").unwrap()));
+    drop(second);
+    held_against(config.ledger.as_ref().unwrap(), config).unwrap()
+}
+
 #[test]
 fn runs_that_watch_are_proven_by_their_journal() {
     let (games, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -165,11 +174,7 @@ fn runs_that_watch_are_proven_by_their_journal() {
     let state = first.state().unwrap();
     (0..3).for_each(|_| drop(next(&first, "").unwrap()));
     drop(first);
-    let second = DataLoader::new(config.clone()).unwrap();
-    second.restore(&state).unwrap();
-    (0..5).for_each(|_| drop(next(&second, "").unwrap()));
-    drop(second);
-    let verified = held_against(&ledger, &config).unwrap();
+    let verified = resumed_and_proven(&config, &state);
     assert!(verified.ok && verified.proven.iter().any(|text| text.contains("the frames of the plan")), "{verified:#?}");
     let without = held_against(&ledger, &DataLoaderConfig { journal: None, ..config.clone() }).unwrap();
     let not = without.outputs[0].not_compared.as_ref().unwrap();
@@ -194,11 +199,7 @@ fn games_that_are_renamed_are_proven_by_their_first_names() {
     }
     let state = first.state().unwrap();
     drop(first);
-    let second = DataLoader::new(config.clone()).unwrap();
-    second.restore(&state).unwrap();
-    (0..5).for_each(|_| drop(next(&second, "").unwrap()));
-    drop(second);
-    let verified = held_against(&ledger, &config).unwrap();
+    let verified = resumed_and_proven(&config, &state);
     assert!(verified.ok && verified.outputs[0].until == 9, "{verified:#?}");
     assert!(verified.proven.iter().any(|text| text.contains("the frames of the plan")), "{verified:#?}");
 }
