@@ -16,6 +16,7 @@ use gristmill_stages::stage::{Draw, Row};
 
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::of_side;
+use crate::pipeline::draw::drawer::first::unable;
 use crate::pipeline::draw::drawer::{Admission, Census, Drawer};
 use crate::pipeline::draw::left::has_left;
 use crate::pipeline::draw::outage::{Outages, of_reading};
@@ -221,6 +222,9 @@ impl Branch {
                 }
                 Err(error) if has_left(&error) => {
                     let lost = self.roster.lost(next.id, &error);
+                    if self.counts_again {
+                        return Err(unable(&lost));
+                    }
                     let advice = "the earlier run took it in: put it back, or resume with missing = \"skip\"";
                     return Err(Error::State(format!("{lost}; {advice}")));
                 }

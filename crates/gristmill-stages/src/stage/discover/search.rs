@@ -35,9 +35,6 @@ const GONE: u64 = 50;
 /// without permission is left out, like `lost+found`.
 const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
 
-/// Those of them that hide files which are there.
-const AWAY: [&str; 2] = ["mount_lost", "away"];
-
 /// Listings before a search that does not wait ends without a scan: two seconds.
 const LISTINGS: u32 = 3;
 
@@ -93,8 +90,8 @@ enum Phase {
 struct Unsettled {
     then: FileStat,
     due: u64,
-    /// Whether the last check could not read it.
-    away: bool,
+    /// Kind of the error of the last check, if it may pass.
+    away: Option<&'static str>,
 }
 
 struct Discovery<T: FnMut(Change)> {
@@ -160,6 +157,11 @@ impl<T: FnMut(Change)> Discovery<T> {
         }
     }
 
+    /// Rounds between two regular listings.
+    fn rescan(&self) -> u64 {
+        u64::try_from(self.search.rescan.as_millis() / POLL.as_millis()).unwrap_or(u64::MAX / 2).clamp(1, u64::MAX / 2)
+    }
+
     fn stopped(&self) -> bool {
         self.search.stop.load(Ordering::Relaxed)
     }
@@ -215,7 +217,7 @@ impl<T: FnMut(Change)> Discovery<T> {
             // One that was changed a moment ago must prove that it does not grow.
             let young = |file: &FileStat| self.search.store.is_young(file, SETTLED);
             let (recent, files): (Vec<_>, Vec<_>) = files.into_iter().partition(young);
-            let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE, away: false });
+            let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE, away: None });
             self.unsettled = recent.into_iter().map(unsettled).collect();
             return self.settled(files, faults);
         }
@@ -248,7 +250,15 @@ impl<T: FnMut(Change)> Discovery<T> {
     /// when they are complete or, without a watch, after a while as they are. Those that cannot be read now are waited for, as folders are.
     fn settled(&mut self, mut files: Vec<FileStat>, faults: Faults) -> bool {
         let rounds = if self.search.watch { 2 * SETTLE } else { PATIENCE };
-        let waits = self.round < rounds || self.search.waits && self.unsettled.values().any(|file| file.away);
+        let away = self.unsettled.iter().find_map(|(name, file)| Some((file.away?, Arc::clone(name))));
+        let away = away.filter(|_| self.search.waits && self.round >= rounds);
+        let waits = self.round < rounds || away.is_some();
+        if let Some((kind, name)) = away.filter(|_| self.round == rounds) {
+            self.fault(
+                kind,
+                format!("{name}: whether it still grows cannot be read; the first scan waits until it can"),
+            );
+        }
         if !self.unsettled.is_empty() && !self.stopped() && waits {
             self.phase = Phase::Settling(files, faults);
             return true;
@@ -279,7 +289,7 @@ impl<T: FnMut(Change)> Discovery<T> {
         if self.stopped() {
             return false;
         }
-        let rescan = (self.search.rescan.as_millis() / POLL.as_millis()).max(1) as u64;
+        let rescan = self.rescan();
         let mut hints = Vec::new();
         self.round += 1;
         self.since_list += 1;
@@ -358,7 +368,7 @@ impl<T: FnMut(Change)> Discovery<T> {
         if let Some(file) = self.look(name)
             && !self.registry.knows(&file)
         {
-            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE, away: false });
+            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE, away: None });
         }
     }
 
@@ -382,17 +392,17 @@ impl<T: FnMut(Change)> Discovery<T> {
         let before = self.soon.take();
         let Some((files, faults)) = self.list() else { return };
         if self.lacks(&faults) {
-            self.soon = Some(before.map_or(PAUSE, |rounds| 2 * rounds));
+            self.soon = Some(before.map_or(PAUSE, |rounds| 2 * rounds.min(self.rescan())));
         }
-        // What a listing found is taken once it has settled. A folder that is away hides what its files are called by now.
-        if std::mem::replace(&mut self.unsure, AWAY.iter().any(|kind| faults.count(kind) > 0)) {
+        // What a listing found is taken once it has settled. If the whole folder is away, nothing tells what its files are called by now.
+        if std::mem::replace(&mut self.unsure, faults.count("away") > 0) {
             self.sure = self.round + SETTLE;
         }
         let listed: HashSet<Arc<str>> = files.iter().map(|file| file.name.clone()).collect();
         for file in files {
             if !self.registry.knows(&file) {
                 let due = self.round + SETTLE;
-                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due, away: false });
+                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due, away: None });
             }
         }
         for name in self.registry.lacking(&listed) {
@@ -448,14 +458,14 @@ impl<T: FnMut(Change)> Discovery<T> {
                 Ok(now) => now,
                 // Checked again: it may be a folder that is away.
                 Err(e) if e.kind().is_of_reading() => {
-                    (file.due, file.away) = (round + SETTLE, true);
+                    (file.due, file.away) = (round + SETTLE, PASSING.into_iter().find(|kind| *kind == e.kind().name()));
                     return true;
                 }
                 Err(_) => return false,
             };
             let grows = now != file.then;
             if grows {
-                *file = Unsettled { then: now, due: round + SETTLE, away: false };
+                *file = Unsettled { then: now, due: round + SETTLE, away: None };
             } else {
                 settled.push(now);
             }

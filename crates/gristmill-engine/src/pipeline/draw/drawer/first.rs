@@ -40,7 +40,7 @@ pub(in crate::pipeline) enum Begun {
 }
 
 /// The error of a run that cannot begin again with the files that there are.
-fn unable(text: &str) -> Error {
+pub(in crate::pipeline) fn unable(text: &str) -> Error {
     let advice = "the run cannot start again without it: put it back, resume from a state, or use another journal";
     Error::State(format!("{text}; {advice}"))
 }

@@ -223,7 +223,7 @@ fn a_young_file_that_is_away_is_waited_for_as_its_folder_is() {
         let wanted = Search { waits, ..search(young(0, 5), true) };
         let mut found = Discovery::new(wanted, |change| seen.borrow_mut().push(text(change)));
         (1..rounds).for_each(|_| assert!(found.round()));
-        assert_eq!(seen.take(), [""; 0]);
+        assert_eq!(seen.take(), if waits { &["fault io"][..] } else { &[] }, "no wait without a word");
         assert!(found.round());
         let (growing, names) = if waits { (0, "a.gz") } else { (1, "") };
         assert_eq!(seen.take(), [format!("listed, 0 skipped, {growing} growing"), format!("scanned {names}")]);
@@ -308,6 +308,21 @@ fn a_name_that_is_away_may_have_been_moved_only_where_a_watch_would_tell() {
             assert_eq!(store.readings().may_have_moved("b.gz"), !sees_no_moves, "later");
         }
     }
+}
+
+/// Doubled without a bound, the pause between two listings of a long outage became no pause at all.
+#[test]
+fn a_long_outage_is_listed_as_often_as_all_is_listed() {
+    let store = Arc::new(Failing { left: 200.into(), ..Failing::default() });
+    let lists = RefCell::new(0);
+    let wanted = Search { rescan: 2 * PAUSE as u32 * POLL, ..search(store.clone(), true) };
+    store.left.store(0, Ordering::Relaxed);
+    let mut found =
+        Discovery::new(wanted, |change| *lists.borrow_mut() += u64::from(matches!(change, Change::Listed { .. })));
+    assert!(found.round());
+    store.left.store(200, Ordering::Relaxed);
+    (0..150 * 2 * PAUSE).for_each(|_| assert!(found.round()));
+    assert!((150..=152).contains(&*lists.borrow()), "{lists:?}");
 }
 
 /// A notice of a file leads to a folder that cannot be read, and two listings lack it.
