@@ -1,6 +1,8 @@
-//! Which faults met which states of which part of the chain: counted, merged and named. Decides nothing.
+//! Which faults met which states of the chain and of its stages: counted, merged and named. Decides nothing.
 
 use std::collections::BTreeMap;
+
+use gristmill_engine::pipeline::{Metrics, StageMetrics};
 
 /// What the store did against the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +67,9 @@ pub const FAULTS: [Fault; 18] = [
     Fault::Stalled,
 ];
 
-/// Where the chain was.
+/// Where the chain was, or what a stage of it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Stage {
+pub enum State {
     /// Nothing was found so far.
     #[default]
     Scanning,
@@ -77,19 +79,124 @@ pub enum Stage {
     Running,
     /// As before, and a state had been put back.
     Resumed,
+    /// The window had no chunk.
+    WindowEmpty,
+    /// It had some chunks.
+    WindowPart,
+    /// It had as many as it takes.
+    WindowFull,
+    /// No draw waited for a worker.
+    DrawsNone,
+    /// Some draws did.
+    DrawsSome,
+    /// As many as may.
+    DrawsFull,
+    /// The reservoir had no row.
+    ReservoirEmpty,
+    /// It had some rows.
+    ReservoirPart,
+    /// It had as many as it takes.
+    ReservoirFull,
+    /// No batch waited for the consumer.
+    BatchesNone,
+    /// Some batches did.
+    BatchesSome,
+    /// As many as may.
+    BatchesFull,
 }
 
-/// Every such state.
-pub const STAGES: [Stage; 4] = [Stage::Scanning, Stage::Filling, Stage::Running, Stage::Resumed];
+use State::{
+    BatchesFull, BatchesNone, BatchesSome, DrawsFull, DrawsNone, DrawsSome, Filling, ReservoirEmpty, ReservoirFull,
+    ReservoirPart, Resumed, Running, Scanning, WindowEmpty, WindowFull, WindowPart,
+};
+
+/// Every state, those of the whole chain first.
+pub const STATES: [State; 16] = [
+    Scanning,
+    Filling,
+    Running,
+    Resumed,
+    WindowEmpty,
+    WindowPart,
+    WindowFull,
+    DrawsNone,
+    DrawsSome,
+    DrawsFull,
+    ReservoirEmpty,
+    ReservoirPart,
+    ReservoirFull,
+    BatchesNone,
+    BatchesSome,
+    BatchesFull,
+];
+
+impl State {
+    /// Whether it is one of the whole chain, of which there is one at a time.
+    pub fn is_of_chain(self) -> bool {
+        self <= Resumed
+    }
+
+    /// What the stages of a loader hold, by its metrics.
+    pub fn of_stages(metrics: &Metrics) -> Vec<State> {
+        let degree = |held: u64, room: u64, [none, some, full]: [State; 3]| match held {
+            0 => none,
+            held if held < room => some,
+            _ => full,
+        };
+        let mut states = Vec::new();
+        for stage in &metrics.stages {
+            let gauge = |name: &str| stage.gauge(name).map(|gauge| (gauge.value, gauge.capacity.unwrap_or(u64::MAX)));
+            let degrees = [
+                (gauge("chunks_current"), [WindowEmpty, WindowPart, WindowFull]),
+                (gauge("reservoir"), [ReservoirEmpty, ReservoirPart, ReservoirFull]),
+                (stage.queue.as_ref().map(|queue| (queue.waiting, queue.capacity)), queue_of(stage)),
+            ];
+            let of_degrees =
+                degrees.into_iter().filter_map(|(held, of)| held.map(|(held, room)| degree(held, room, of)));
+            states.extend(of_degrees);
+        }
+        states
+    }
+}
+
+/// The states of the queue that a stage fills.
+fn queue_of(stage: &StageMetrics) -> [State; 3] {
+    match stage.kind {
+        "tensor_generator" => [BatchesNone, BatchesSome, BatchesFull],
+        _ => [DrawsNone, DrawsSome, DrawsFull],
+    }
+}
+
+/// A fault, and the state that it met.
+pub type Pair = (Fault, State);
+
+/// Every pair that a world can meet.
+pub fn pairs() -> impl Iterator<Item = Pair> {
+    FAULTS
+        .into_iter()
+        .flat_map(|fault| STATES.into_iter().map(move |state| (fault, state)))
+        .filter(|pair| can_be(*pair))
+}
+
+/// Whether a fault can meet a state. The scan is over once a file is opened, and only a first listing, of each process, asks for the clock.
+fn can_be((fault, state): Pair) -> bool {
+    match fault {
+        Fault::Broken | Fault::Forbidden | Fault::Throttled | Fault::Short => state != Scanning,
+        Fault::ClockBack => {
+            matches!(state, Scanning | Resumed | WindowEmpty | DrawsNone | ReservoirEmpty | BatchesNone)
+        }
+        _ => true,
+    }
+}
 
 /// How often each fault met each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Coverage(BTreeMap<(Fault, Stage), u64>);
+pub struct Coverage(BTreeMap<Pair, u64>);
 
 impl Coverage {
     /// A fault met a state.
-    pub fn met(&mut self, fault: Fault, stage: Stage) {
-        *self.0.entry((fault, stage)).or_default() += 1;
+    pub fn met(&mut self, fault: Fault, state: State) {
+        *self.0.entry((fault, state)).or_default() += 1;
     }
 
     /// Adds what another run met.
@@ -99,19 +206,18 @@ impl Coverage {
         }
     }
 
-    /// How often a fault met any state.
+    /// How often a fault met any state of the chain.
     pub fn of(&self, fault: Fault) -> u64 {
-        self.0.iter().filter(|((of, _), _)| *of == fault).map(|(_, n)| n).sum()
+        self.0.iter().filter(|((of, state), _)| *of == fault && state.is_of_chain()).map(|(_, n)| n).sum()
     }
 
-    /// How many pairs were met, of how many.
-    pub fn pairs(&self) -> (usize, usize) {
-        (self.0.len(), FAULTS.len() * STAGES.len())
+    /// How often a pair was met.
+    pub fn times(&self, pair: Pair) -> u64 {
+        self.0.get(&pair).copied().unwrap_or(0)
     }
 
     /// The pairs that were not met.
-    pub fn unmet(&self) -> Vec<String> {
-        let all = FAULTS.iter().flat_map(|fault| STAGES.iter().map(move |stage| (*fault, *stage)));
-        all.filter(|pair| !self.0.contains_key(pair)).map(|(fault, stage)| format!("{fault:?} {stage:?}")).collect()
+    pub fn unmet(&self) -> Vec<Pair> {
+        pairs().filter(|pair| self.times(*pair) == 0).collect()
     }
 }

@@ -12,13 +12,16 @@ use gristmill_engine::store::{Faults, FileStat, Hint, Readings, Store, Watch};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 
-use crate::coverage::{Coverage, Fault, Stage};
+use crate::coverage::{Coverage, Fault, State};
 
 /// What runs while a read waits.
 pub trait Meanwhile: Send + Sync {
     /// Lets others run.
     fn meanwhile(&self);
 }
+
+/// How often, in a process, it is noted which stages a fault met: some faults come with each read.
+const NOTED: u32 = 4;
 
 #[derive(Debug, Clone)]
 struct Node {
@@ -56,8 +59,11 @@ struct Inner {
     troubles: Troubles,
     /// The listing before.
     listed: Vec<FileStat>,
-    stage: Stage,
+    state: State,
     coverage: Coverage,
+    /// Faults of this process that met stages of which nobody noted what they hold, and how often each fault was among them.
+    fresh: Vec<Fault>,
+    noted: BTreeMap<Fault, u32>,
     /// Every version of every file, by name and time. Several have one time where a file was replaced by one of the same.
     versions: BTreeMap<(String, i64), Vec<Arc<[u8]>>>,
     reads: u64,
@@ -80,7 +86,12 @@ impl Inner {
     }
 
     fn met(&mut self, fault: Fault) {
-        self.coverage.met(fault, self.stage);
+        self.coverage.met(fault, self.state);
+        let noted = self.noted.entry(fault).or_default();
+        if *noted < NOTED {
+            *noted += 1;
+            self.fresh.push(fault);
+        }
     }
 
     /// Notes what a file of this name is now.
@@ -139,6 +150,7 @@ impl Disk {
     pub fn again(&self) -> Self {
         let mut inner = self.lock();
         (inner.lost, inner.hints) = (None, Vec::new());
+        (inner.fresh, inner.noted) = Default::default();
         drop(inner);
         Disk { inner: Arc::clone(&self.inner), ..Disk::default() }
     }
@@ -222,8 +234,24 @@ impl Disk {
     }
 
     /// Says where the chain is.
-    pub fn reached(&self, stage: Stage) {
-        self.lock().stage = stage;
+    pub fn reached(&self, state: State) {
+        self.lock().state = state;
+    }
+
+    /// Returns where the chain is.
+    pub fn state(&self) -> State {
+        self.lock().state
+    }
+
+    /// Notes what the stages hold for the faults that were met since the last call.
+    pub fn note(&self, states: impl FnOnce() -> Vec<State>) {
+        let fresh = std::mem::take(&mut self.lock().fresh);
+        if fresh.is_empty() {
+            return;
+        }
+        let states = states();
+        let mut inner = self.lock();
+        fresh.iter().for_each(|fault| states.iter().for_each(|state| inner.coverage.met(*fault, *state)));
     }
 
     /// Names of the files now.
@@ -239,6 +267,12 @@ impl Disk {
     /// Bytes that files of this name and time had, one after the other.
     pub fn versions(&self, name: &str, mtime_ns: i64) -> Vec<Arc<[u8]>> {
         self.lock().versions.get(&(name.to_owned(), mtime_ns)).cloned().unwrap_or_default()
+    }
+
+    /// Bytes that files of this name had after that time.
+    pub fn versions_after(&self, name: &str, mtime_ns: i64) -> Vec<Arc<[u8]>> {
+        let (from, to) = ((name.to_owned(), mtime_ns + 1), (name.to_owned(), i64::MAX));
+        self.lock().versions.range(from..=to).flat_map(|(_, bytes)| bytes.iter().cloned()).collect()
     }
 
     /// Which faults met which states.
@@ -292,8 +326,8 @@ impl Store for Disk {
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let mut inner = self.lock();
-        if inner.stage == Stage::Scanning {
-            inner.stage = Stage::Filling;
+        if inner.state == State::Scanning {
+            inner.state = State::Filling;
         }
         inner.hindered(name, false)?;
         let missing = || Error::from(io::Error::from(io::ErrorKind::NotFound)).in_source(name);

@@ -13,4 +13,5 @@ pub mod rows;
 pub mod run;
 pub mod scenario;
 pub mod shrink;
+pub mod steering;
 pub mod world;

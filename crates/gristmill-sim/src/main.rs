@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use gristmill_sim::case::Case;
-use gristmill_sim::coverage::Coverage;
+use gristmill_sim::coverage::{Coverage, pairs};
 use gristmill_sim::crash::facts::Learning;
 use gristmill_sim::crash::kept::Kept;
 use gristmill_sim::crash::scenario::Scenario as Jobs;
 use gristmill_sim::crash::training::Training;
 use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::shrink::shrink;
+use gristmill_sim::steering::Steering;
 use gristmill_sim::{crash, rows, scenario};
 
 /// Seeds that failed once: they run first.
@@ -74,21 +75,25 @@ fn main() -> ExitCode {
         return crash::process::run(&words);
     }
     let mut out = std::io::stdout().lock();
-    let kept = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse::<u64>().ok());
+    let kept: Vec<u64> = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse().ok()).collect();
     // One seed alone is a replay; with a number of runs it is where they begin.
     let (seed, runs) = (number("SEED"), number("RUNS"));
     let seeds: Vec<u64> = match (seed, runs) {
         (Some(seed), None) => vec![seed],
-        (seed, runs) => kept.chain((seed.unwrap_or(0)..).take(runs.unwrap_or(2000).div_ceil(2) as usize)).collect(),
+        (seed, runs) => {
+            kept.iter().copied().chain((seed.unwrap_or(0)..).take(runs.unwrap_or(2000).div_ceil(2) as usize)).collect()
+        }
     };
     let first_failure = number("FIRST_FAILURE").is_some();
     let replays = seed.is_some() && runs.is_none();
     let of_jobs = number("JOBS").unwrap_or(OF_JOBS).max(1);
     let program = std::env::current_exe().ok().filter(|_| crash::run::can_trace());
-    let mut sum = Sum::default();
+    let is_kept = |seed: u64| replays || kept.contains(&seed);
+    let (mut sum, mut steering) = (Sum::default(), Steering::default());
     let before = processor();
     for seed in &seeds {
-        let stream = sum.add((&scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
+        let number = if is_kept(*seed) { *seed } else { steering.number(*seed, &sum.coverage) };
+        let stream = sum.add((&scenario::Scenario::new(number), number), &mut out, first_failure);
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
             Some(program) => {
@@ -112,7 +117,7 @@ fn main() -> ExitCode {
         }
     }
     let seconds = (processor() - before).as_secs_f64().max(1e-6);
-    let (met, of) = sum.coverage.pairs();
+    let unmet: Vec<String> = sum.coverage.unmet().iter().map(|(fault, state)| format!("{fault:?} {state:?}")).collect();
     let line = serde_json::json!({
         "runs": sum.runs,
         "failures": sum.failures,
@@ -121,9 +126,9 @@ fn main() -> ExitCode {
         "batches": sum.batches,
         "disks": program.as_ref().map(|_| sum.disks),
         "unsignalled": sum.unsignalled,
-        "pairs": met,
-        "pairs_of": of,
-        "unmet": sum.coverage.unmet(),
+        "pairs": pairs().count() - unmet.len(),
+        "pairs_of": pairs().count(),
+        "unmet": unmet,
     });
     _ = writeln!(out, "{line}");
     if sum.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -17,7 +17,7 @@ use gristmill_format::bullet::KIND;
 use crate::boards::board;
 use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
-use crate::coverage::{Fault, Stage};
+use crate::coverage::{Fault, State};
 use crate::disk::{Disk, Meanwhile};
 use crate::oracle::{self, Board, rows::Rows};
 use crate::world::World;
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         let mut state: Option<String> = None;
         let mut stands = self.scenario.seek;
         for (number, start) in self.scenario.starts.iter().enumerate() {
-            self.disk.reached(if number == 0 { Stage::Filling } else { Stage::Resumed });
+            self.disk.reached(if number == 0 { State::Filling } else { State::Resumed });
             let came: Vec<Came> = (0..start.ranks)
                 .map(|rank| self.rank(number as u64, rank, state.as_deref(), stands))
                 .collect::<Found<_>>()?;
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
                 Ok(Next::Batch(batch)) => {
                     world.hungers(false);
                     if stands == self.scenario.seek {
-                        self.disk.reached(Stage::Running);
+                        self.disk.reached(State::Running);
                     }
                     self.compare(&batch, (self.beyond(next), rank, start.ranks))?;
                     (next, since) = (batch.number + 1, 0);

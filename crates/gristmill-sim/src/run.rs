@@ -17,7 +17,7 @@ use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use crate::boards;
 use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
-use crate::coverage::{Coverage, Fault, Stage};
+use crate::coverage::{Coverage, Fault, State};
 use crate::disk::Disk;
 use crate::oracle::{self, Board, File};
 use crate::scenario::{EVENTFUL, Given, Scenario};
@@ -50,7 +50,14 @@ struct Run<'a> {
     folder: Option<PathBuf>,
     disk: Arc<Disk>,
     step: u64,
+    /// The step from which nothing is wrong any more.
+    calm: u64,
     next_deed: usize,
+    /// Steps with the state that the world aims at, and whether what it aims was done.
+    passed: u64,
+    aimed: bool,
+    /// How the process ends now, if it does.
+    ending: Option<Fault>,
     stalled: u64,
     /// Polls for notices before all troubles ended.
     mended: Option<u64>,
@@ -61,6 +68,8 @@ struct Run<'a> {
     /// Why no batch follows, where the oracle must find none either.
     refusal: Option<String>,
     crashes: Vec<u64>,
+    /// Whether a process crashed.
+    crashed: bool,
     compared: u64,
     /// Batches that survive: those before the state that the last process resumed from, and what it gave.
     stands: u64,
@@ -125,7 +134,11 @@ impl<'a> Run<'a> {
             folder,
             disk: Arc::default(),
             step: 0,
+            calm: EVENTFUL,
             next_deed: 0,
+            passed: 0,
+            aimed: false,
+            ending: None,
             stalled: 0,
             mended: None,
             growing: Vec::new(),
@@ -133,6 +146,7 @@ impl<'a> Run<'a> {
             ended: None,
             refusal: None,
             crashes,
+            crashed: false,
             compared: 0,
             stands: 0,
             unsignalled: 0,
@@ -146,7 +160,7 @@ impl<'a> Run<'a> {
         for process in 0.. {
             if process > 0 {
                 self.disk = Arc::new(self.disk.again());
-                self.disk.reached(Stage::Resumed);
+                self.disk.reached(State::Resumed);
             }
             match self.process(process, state)? {
                 After::Nothing => break,
@@ -200,20 +214,22 @@ impl<'a> Run<'a> {
         loop {
             self.step += 1;
             since += 1;
-            self.deeds();
+            self.deeds(loader);
             if self.scenario.stop_at.is_some_and(|at| self.step >= at) {
-                self.disk.met(Fault::Stopped);
-                return Ok(After::Nothing);
+                self.ending = Some(Fault::Stopped);
+            }
+            if let Some(ending) = self.ending.take() {
+                return Ok(self.ends(ending, states, loader));
             }
             if let Some(broke) = world.broke() {
                 return Err(broke);
             }
-            if since.is_multiple_of(LIMITED) && self.step > EVENTFUL + LIMITED && self.waits_for_files()? {
+            if since.is_multiple_of(LIMITED) && self.step > self.calm + LIMITED && self.waits_for_files()? {
                 return Ok(After::Nothing);
             }
             // Once nothing is wrong any more, every task that can run does run.
             let patience = self.publishes.map_or(PATIENCE, |publishes| publishes.patience);
-            if since > patience && self.step > EVENTFUL + patience {
+            if since > patience && self.step > self.calm + patience {
                 return Err(format!("no batch in {patience} steps: {:?}", loader.io_errors()));
             }
             // Where all threads sleep, whether the consumer waits is known only if it asks.
@@ -227,7 +243,10 @@ impl<'a> Run<'a> {
             }
             let next = match loader.next("", Some(Duration::ZERO)) {
                 Ok(next) => next,
-                Err(error) => return self.refused(&error),
+                Err(error) => match self.refused(&error)? {
+                    Some(after) => return Ok(after),
+                    None => continue,
+                },
             };
             match next {
                 Next::Pending => {
@@ -242,7 +261,7 @@ impl<'a> Run<'a> {
                     world.hungers(false);
                     since = 0;
                     if !resumed {
-                        self.disk.reached(Stage::Running);
+                        self.disk.reached(State::Running);
                     }
                     self.take(Got::of(&batch))?;
                     let number = batch.number;
@@ -254,12 +273,7 @@ impl<'a> Run<'a> {
                     }
                     if self.crashes.last() == Some(&number) {
                         self.crashes.pop();
-                        self.disk.met(Fault::Crashed);
-                        let older = self.scenario.stale.min(states.len() as u64 - 1) as usize;
-                        let (next, state) = states.swap_remove(states.len() - 1 - older);
-                        let state = Some(state).filter(|_| !self.scenario.begins_again);
-                        self.stands = if state.is_some() { next } else { 0 };
-                        return Ok(After::Another(state));
+                        return Ok(self.ends(Fault::Crashed, states, loader));
                     }
                     states.drain(..states.len().saturating_sub(self.scenario.stale as usize + 1));
                     if number + 1 >= self.scenario.batches {
@@ -279,6 +293,20 @@ impl<'a> Run<'a> {
                 }
             }
         }
+    }
+
+    /// The process ends: it is stopped, or crashes and another one resumes from one of its states.
+    fn ends(&mut self, how: Fault, mut states: Vec<(u64, String)>, loader: &DataLoader) -> After {
+        self.disk.met(how);
+        self.disk.note(|| State::of_stages(&loader.metrics()));
+        if how == Fault::Stopped {
+            return After::Nothing;
+        }
+        self.crashed = true;
+        states.truncate(states.len().saturating_sub(self.scenario.stale as usize).max(1));
+        let state = states.pop().filter(|_| !self.scenario.begins_again);
+        self.stands = state.as_ref().map_or(0, |(next, _)| *next);
+        After::Another(state.map(|(_, state)| state))
     }
 
     /// Takes a batch: the next, or again one that came before a crash.
@@ -314,17 +342,21 @@ impl<'a> Run<'a> {
     }
 
     /// The loader ended with an error: only where the pages say so.
-    fn refused(&mut self, error: &Error) -> Found<After> {
+    fn refused(&mut self, error: &Error) -> Found<Option<After>> {
         let text = error.to_string();
         // Files that its state needs are not what they were: it says so, and what it gave before is compared.
         let met = self.disk.coverage();
         let changed = [Fault::Grew, Fault::Stale, Fault::Replaced, Fault::Vanished, Fault::Renamed];
         if text.contains("saved state does not fit") && changed.iter().any(|fault| met.of(*fault) > 0) {
-            return Ok(After::Nothing);
+            return Ok(Some(After::Nothing));
+        }
+        // All chunks were bad, and others have come since: the stream continues.
+        if text.contains("chunks are bad") && self.has_next()? {
+            return Ok(None);
         }
         if ["bad", "lane", "no game", "no chunk", "rate_limit"].iter().any(|word| text.contains(word)) {
             self.refusal = Some(text);
-            return Ok(After::Nothing);
+            return Ok(Some(After::Nothing));
         }
         Err(format!("it ended with an error: {text}"))
     }

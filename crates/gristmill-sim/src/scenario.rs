@@ -1,5 +1,7 @@
 //! One number -> what a run is: files, configuration, faults with the step at which each comes, crashes. Runs nothing.
 
+pub mod aim;
+
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, RateLimitConfig, WindowLawConfig};
@@ -8,6 +10,7 @@ use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use crate::boards::Damage;
 use crate::chooser::Chooser;
 use crate::less::Less;
+use aim::Aim;
 
 /// A file that is there, or comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,10 @@ pub enum Deed {
     Rename(usize),
     /// The consumer takes nothing for this number of steps.
     Stall(u64),
+    /// The process ends without a word, and another resumes from the last state.
+    Crash,
+    /// The loader is stopped.
+    Stop,
 }
 
 /// A whole run.
@@ -70,6 +77,8 @@ pub struct Scenario {
     pub files: Vec<Given>,
     /// What happens, at which step.
     pub deeds: Vec<(u64, Deed)>,
+    /// What happens once a state comes.
+    pub aim: Option<Aim>,
     /// Batches after which the process ends without a word and another resumes from its state.
     pub crashes: Vec<u64>,
     /// Number of batches by which a state is older than the crash.
@@ -175,6 +184,7 @@ impl Scenario {
         let made = Scenario {
             seed,
             deeds,
+            aim: None,
             crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
             stale: u64::from(c.once_in(3)),
             begins_again: false,
@@ -216,6 +226,9 @@ impl Scenario {
         made.crowd(&mut Chooser::new(seed).apart(0x6372_6f77));
         made.lose_names(&mut Chooser::new(seed).apart(0x6e61_6d65));
         made.hold_up(&mut Chooser::new(seed).apart(0x686f_6c64));
+        if let Some(pair) = aim::of(seed) {
+            made.aim_at(pair, &mut Chooser::new(seed).apart(0x6169_6d73));
+        }
         made
     }
 
@@ -327,6 +340,7 @@ impl Scenario {
     pub fn smaller(&self) -> Vec<Self> {
         let mut less = Less::of(self);
         less.push(|s| s.deeds.clear());
+        less.push(|s| s.aim = None);
         less.push(|s| s.crashes.clear());
         less.push(|s| s.stop_at = None);
         less.push(|s| s.stale = 0);

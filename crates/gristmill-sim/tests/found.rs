@@ -14,6 +14,7 @@ fn world(seed: u64, files: &[(&str, u64, usize)], deeds: &[(u64, Deed)]) -> Scen
         seed,
         files: files.iter().map(|(name, content, boards)| file(name, *content, *boards)).collect(),
         deeds: deeds.to_vec(),
+        aim: None,
         crashes: Vec::new(),
         stale: 0,
         begins_again: false,
@@ -170,6 +171,15 @@ fn young_files_are_waited_for_while_their_folder_is_away() {
     let law = Some([6.0, 1.0, 0.75]);
     let world = Scenario { crashes: vec![5, 2], pool: Some(7), law, batch: 14, batches: 7, ..world };
     went_well(&[Scenario { last: LastBatch::Drop, ..world }]);
+}
+
+/// A process crashed before its first batch, and a file was replaced. The journal then said of one of the two records of that file alone what
+/// was read, and batches had rows of the other.
+#[test]
+fn a_journal_says_what_was_read_of_every_record_of_a_file() {
+    let deeds = [(4, Deed::Stall(186)), (25, Deed::Replace(0, 1000)), (102, Deed::Crash)];
+    let world = world(100_055_560_136_759, &[("games27-1.bf", 1, 1)], &deeds);
+    went_well(&[Scenario { pool: Some(9), rate: None, count: Some(8), batch: 12, queue: 3, ..world }]);
 }
 
 /// No page said that a file of which the window held a part counts whole for a rate limit.

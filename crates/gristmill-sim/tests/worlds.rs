@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gristmill_sim::case::Case;
-use gristmill_sim::coverage::{Coverage, Fault};
+use gristmill_sim::coverage::{Coverage, Fault, pairs};
 use gristmill_sim::crash::disturbed::{Disturbed, Refusal};
 use gristmill_sim::crash::facts::Learning;
 use gristmill_sim::crash::kept::{Keeps, Kept};
@@ -17,7 +17,8 @@ use gristmill_sim::crash::training::Training;
 use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::rows;
 use gristmill_sim::run::run;
-use gristmill_sim::scenario::Scenario;
+use gristmill_sim::scenario::{Scenario, aim};
+use gristmill_sim::steering::Steering;
 
 /// Worlds that are run, which takes some seconds without optimization.
 const WORLDS: u64 = 300;
@@ -31,16 +32,24 @@ fn kept() -> impl Iterator<Item = u64> {
 
 #[test]
 fn batches_are_what_the_pages_say_whatever_fails() {
-    let mut coverage = Coverage::default();
+    let (mut coverage, mut steering) = (Coverage::default(), Steering::default());
     let mut batches = 0;
-    for seed in kept().chain(0..WORLDS) {
-        let outcome = run(&Scenario::new(seed));
-        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
+    let mut goes_well = |number: u64, coverage: &mut Coverage| {
+        let outcome = run(&Scenario::new(number));
+        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={number}");
         coverage.merge(&outcome.coverage);
         batches += outcome.batches;
+    };
+    kept().for_each(|number| goes_well(number, &mut Coverage::default()));
+    for seed in 0..WORLDS {
+        let number = steering.number(seed, &coverage);
+        goes_well(number, &mut coverage);
     }
-    let (met, of) = coverage.pairs();
-    println!("{WORLDS} worlds, {batches} batches compared, {met} of {of} pairs of fault and state met");
+    let unmet = coverage.unmet().len();
+    println!(
+        "{WORLDS} worlds, {batches} batches compared, {unmet} of {} pairs of fault and state not met",
+        pairs().count()
+    );
     assert!(batches > WORLDS, "worlds that give batches");
 }
 
@@ -71,9 +80,25 @@ fn a_line_may_be_torn_at_every_byte() {
     }
 }
 
+/// As many worlds meet more pairs of a fault and a state if some of them aim at what none met.
+#[test]
+fn steered_worlds_meet_more() {
+    let [mut plain, mut steered] = [0, 1].map(|_| Coverage::default());
+    let mut steering = Steering::default();
+    for seed in 1000..1150 {
+        plain.merge(&run(&Scenario::new(seed)).coverage);
+        let number = steering.number(seed, &steered);
+        steered.merge(&run(&Scenario::new(number)).coverage);
+    }
+    let [plain, steered] = [plain, steered].map(|coverage| coverage.unmet().len());
+    println!("{steered} of {} pairs not met, {plain} without steering", pairs().count());
+    assert!(steered + 10 < plain, "{steered} and {plain}");
+}
+
 #[test]
 fn one_number_is_one_run() {
-    for seed in 0..5 {
+    let aiming = pairs().take(3).filter_map(|pair| aim::number(7, pair));
+    for seed in (0..5).chain(aiming) {
         let [one, other] = [0, 1].map(|_| run(&Scenario::new(seed)));
         assert_eq!((one.steps, one.batches, one.coverage), (other.steps, other.batches, other.coverage));
     }

@@ -53,6 +53,7 @@ impl Training {
             _ => false,
         });
         s.crashes.clear();
+        s.aim = None;
         (s.stop_at, s.limit, s.begins_again, s.torn, s.stale, s.ranks) = (None, None, false, 0, 0, (1, 0));
         (s.batches, s.ledger) = (self.batches, self.ledger);
         s

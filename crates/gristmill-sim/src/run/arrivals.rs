@@ -23,13 +23,15 @@ const SECOND: u64 = 50;
 const LOOKS: u64 = 100;
 
 impl Run<'_> {
-    /// Returns whether the journal has every sound file of a watched folder. Does not check worlds with a crash, and returns true for them:
+    /// Returns whether the journal has every sound file of a watched folder. Does not check runs that crash or crashed, and returns true for them:
     /// a process that resumes first makes all draws that the journal covers. Only then it takes in new files, which may take long.
     pub(super) fn all_came(&self) -> Found<bool> {
         let s = self.scenario;
         // If the limit has a `max_diff`, files wait for draws, and may wait long.
-        let waits =
-            !s.crashes.is_empty() || self.publishes.is_some() || s.limit.is_some_and(|[.., max]| max.is_finite());
+        let waits = !s.crashes.is_empty()
+            || self.crashed
+            || self.publishes.is_some()
+            || s.limit.is_some_and(|[.., max]| max.is_finite());
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
         let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         // A file that got another name is the file that it was, and has the same key.
@@ -82,9 +84,15 @@ impl Run<'_> {
         let stream = self.stream();
         let files: Vec<File> = self.disk.names().iter().map(|name| File::of(name, &self.disk.now(name))).collect();
         let lacks = s.limit.is_some() || !stream.feeds(&files);
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && lacks) else { return Ok(false) };
+        Ok(s.watch && lacks && !self.has_next()?)
+    }
+
+    /// Whether the pages have all rows of the next batch, with the files that the journal says were taken in. `false` without a journal.
+    pub(super) fn has_next(&self) -> Found<bool> {
+        let s = self.scenario;
+        let Some(folder) = self.folder.as_ref().filter(|_| s.watch) else { return Ok(false) };
         let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         let most = (self.got.len() + 1) * s.share();
-        Ok(stream.rows(&first, &later, most).0.len() < most)
+        Ok(self.stream().rows(&first, &later, most).0.len() == most)
     }
 }

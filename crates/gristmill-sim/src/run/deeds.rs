@@ -1,16 +1,26 @@
-//! The step of a run -> the deeds that are due. Does them to the disk or the consumer, and notes each fault. Compares nothing.
+//! The step of a run, and the state that its world aims at -> the deeds that are due. Does them to the disk or the consumer, and notes each
+//! fault. Compares nothing.
 
 use std::sync::Arc;
 
+use gristmill_engine::DataLoader;
+
 use super::{Run, bytes};
 use crate::boards;
-use crate::coverage::Fault;
+use crate::coverage::{Fault, State};
 use crate::scenario::{Deed, EVENTFUL};
 
+/// The step from which a world aims no more.
+const AIMS: u64 = 2 * EVENTFUL;
+
+/// Steps for which what it aimed may stay wrong.
+const WRONG: u64 = 100;
+
 impl Run<'_> {
-    /// Does every deed that is due at this step. Step [`EVENTFUL`] also completes the files that grow, and ends all troubles.
-    pub(super) fn deeds(&mut self) {
-        if self.step == EVENTFUL {
+    /// Does every deed that is due at this step. Then it notes what the stages held for each fault. The step from which nothing is wrong also
+    /// completes the files that grow, and ends all troubles.
+    pub(super) fn deeds(&mut self, loader: &DataLoader) {
+        if self.step == self.calm {
             for file in std::mem::take(&mut self.growing) {
                 self.disk.write(&file.name, bytes(&file), true);
             }
@@ -22,6 +32,23 @@ impl Run<'_> {
         {
             self.next_deed += 1;
             self.deed(deed);
+        }
+        self.aims(loader);
+        self.disk.note(|| State::of_stages(&loader.metrics()));
+    }
+
+    /// Does what the world aims at, once its state has come.
+    fn aims(&mut self, loader: &DataLoader) {
+        let Some(aim) = self.scenario.aim.as_ref().filter(|_| !self.aimed && self.step < AIMS) else { return };
+        let has_come = match aim.state.is_of_chain() {
+            true => self.disk.state() == aim.state,
+            false => State::of_stages(&loader.metrics()).contains(&aim.state),
+        };
+        self.passed += u64::from(has_come);
+        if has_come && self.passed > aim.after {
+            self.aimed = true;
+            (self.calm, self.mended) = (self.calm.max(self.step + WRONG), None);
+            aim.deeds.iter().for_each(|deed| self.deed(deed));
         }
     }
 
@@ -79,6 +106,8 @@ impl Run<'_> {
                 disk.met(Fault::Stalled);
                 self.stalled = *steps;
             }
+            Deed::Crash => self.ending = Some(Fault::Crashed),
+            Deed::Stop => self.ending = Some(Fault::Stopped),
         }
     }
 }
