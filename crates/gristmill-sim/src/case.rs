@@ -38,6 +38,11 @@ pub trait Case: Clone + PartialEq + Debug {
     /// Runs it.
     fn run(&self) -> Outcome;
 
+    /// Bytes of memory that a run may take, and gives back when it is over. `None` if nobody measures it.
+    fn promise(&self) -> Option<u64> {
+        None
+    }
+
     /// Every run that is one thing smaller.
     fn smaller(&self) -> Vec<Self>;
 }

@@ -1,7 +1,5 @@
 //! Which faults met which states of the chain and of its stages: counted, merged and named. Decides nothing.
 
-use std::collections::BTreeMap;
-
 use gristmill_engine::pipeline::{Metrics, StageMetrics};
 
 /// What the store did against the chain.
@@ -189,31 +187,37 @@ fn can_be((fault, state): Pair) -> bool {
     }
 }
 
-/// How often each fault met each state.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Coverage(BTreeMap<Pair, u64>);
+/// How often each fault met each state. It takes no memory of its own, so that a run can be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage([[u64; STATES.len()]; FAULTS.len()]);
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Coverage([[0; STATES.len()]; FAULTS.len()])
+    }
+}
 
 impl Coverage {
     /// A fault met a state.
     pub fn met(&mut self, fault: Fault, state: State) {
-        *self.0.entry((fault, state)).or_default() += 1;
+        self.0[fault as usize][state as usize] += 1;
     }
 
     /// Adds what another run met.
     pub fn merge(&mut self, other: &Coverage) {
-        for (pair, n) in &other.0 {
-            *self.0.entry(*pair).or_default() += n;
+        for (own, more) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            *own += more;
         }
     }
 
     /// How often a fault met any state of the chain.
     pub fn of(&self, fault: Fault) -> u64 {
-        self.0.iter().filter(|((of, state), _)| *of == fault && state.is_of_chain()).map(|(_, n)| n).sum()
+        STATES.into_iter().filter(|state| state.is_of_chain()).map(|state| self.times((fault, state))).sum()
     }
 
     /// How often a pair was met.
-    pub fn times(&self, pair: Pair) -> u64 {
-        self.0.get(&pair).copied().unwrap_or(0)
+    pub fn times(&self, (fault, state): Pair) -> u64 {
+        self.0[fault as usize][state as usize]
     }
 
     /// The pairs that were not met.

@@ -8,6 +8,7 @@ pub mod coverage;
 pub mod crash;
 pub mod disk;
 pub mod less;
+pub mod memory;
 pub mod oracle;
 pub mod rows;
 pub mod run;

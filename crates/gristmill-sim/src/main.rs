@@ -15,7 +15,7 @@ use gristmill_sim::crash::training::Training;
 use gristmill_sim::crash::twins::Reading;
 use gristmill_sim::shrink::shrink;
 use gristmill_sim::steering::Steering;
-use gristmill_sim::{crash, rows, scenario};
+use gristmill_sim::{crash, memory, rows, scenario};
 
 /// Seeds that failed once: they run first.
 const KEPT: &str = include_str!("../seeds.txt");
@@ -51,7 +51,7 @@ struct Sum {
 impl Sum {
     /// Runs a case, and says and shrinks what failed, unless one failure is enough. Whether it went well.
     fn add<C: Case>(&mut self, (case, seed): (&C, u64), out: &mut impl Write, first_failure: bool) -> bool {
-        let outcome = case.run();
+        let outcome = memory::run(case);
         self.coverage.merge(&outcome.coverage);
         self.batches += outcome.batches;
         self.disks += outcome.disks;

@@ -48,6 +48,11 @@ impl Case for Scenario {
         run(self)
     }
 
+    /// All of it comes back. A loader of rows promises no more.
+    fn promise(&self) -> Option<u64> {
+        Some(u64::MAX)
+    }
+
     fn smaller(&self) -> Vec<Self> {
         Scenario::smaller(self)
     }

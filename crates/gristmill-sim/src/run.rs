@@ -7,11 +7,12 @@ mod journal;
 mod ledger;
 pub(crate) mod published;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_engine::pipeline::StageMetrics;
+use gristmill_engine::pipeline::{StageMetrics, promise};
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 
 use crate::boards;
@@ -26,6 +27,9 @@ use published::Publishing;
 
 /// Steps without a batch after which the run checks whether the limit makes draws wait for files.
 const LIMITED: u64 = 2_000;
+
+/// Bytes of a promise that are for the program itself, its threads and an interpreter.
+const PROGRAM: u64 = 64 << 20;
 
 /// Steps within which all that runs in rounds ends after a stop.
 const STOPPED: u64 = 2_000;
@@ -90,6 +94,10 @@ enum After {
 impl Case for Scenario {
     fn run(&self) -> Outcome {
         run(self)
+    }
+
+    fn promise(&self) -> Option<u64> {
+        promise(&self.config(None).ok()?).ok()?.checked_sub(PROGRAM)
     }
 
     fn smaller(&self) -> Vec<Self> {
@@ -210,6 +218,8 @@ impl<'a> Run<'a> {
         }
         // The newest states, each with the number of the batch that it resumes at. The last state is the newest.
         let mut states: Vec<(u64, String)> = state.into_iter().map(|state| (self.stands, state)).collect();
+        // Batches that the consumer keeps for a while, and what they were when they came.
+        let mut kept: VecDeque<(Batch, Got)> = VecDeque::new();
         let mut since = 0_u64;
         loop {
             self.step += 1;
@@ -263,9 +273,16 @@ impl<'a> Run<'a> {
                     if !resumed {
                         self.disk.reached(State::Running);
                     }
-                    self.take(Got::of(&batch))?;
                     let number = batch.number;
-                    drop(batch);
+                    let got = Got::of(&batch);
+                    self.take(got.clone())?;
+                    kept.push_back((batch, got));
+                    if kept.len() > self.scenario.keeps
+                        && let Some((batch, got)) = kept.pop_front()
+                        && Got::of(&batch).columns != got.columns
+                    {
+                        return Err(format!("batch {} changed while the consumer kept it", batch.number));
+                    }
                     self.stands = number + 1;
                     match self.publishes {
                         Some(publishes) => publishes.save(loader, number + 1)?,

@@ -4,7 +4,9 @@ pub mod aim;
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch, RateLimitConfig, WindowLawConfig};
+use gristmill_engine::config::{
+    DataLoaderConfig, EncoderConfig, LastBatch, MemorySize, RateLimitConfig, WindowLawConfig,
+};
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 use crate::boards::Damage;
@@ -117,11 +119,16 @@ pub struct Scenario {
     pub queue: usize,
     /// Batches that are taken at most.
     pub batches: u64,
+    /// Batches that the consumer keeps while it takes the next ones.
+    pub keeps: usize,
     /// Whether files that come later are taken.
     pub watch: bool,
     /// Whether there is a ledger.
     pub ledger: bool,
 }
+
+/// Bytes of a decoded chunk at most: eight times those of 256 boards.
+const MOST_BYTES: u64 = 64 << 10;
 
 /// The steps in which deeds are done.
 pub const EVENTFUL: u64 = 400;
@@ -204,6 +211,7 @@ impl Scenario {
             threads: (c.within(1, 4) as usize, c.within(1, 3) as usize),
             queue: c.within(1, 5) as usize,
             batches,
+            keeps: 0,
             watch,
             ledger: c.once_in(40),
             files,
@@ -226,6 +234,8 @@ impl Scenario {
         made.crowd(&mut Chooser::new(seed).apart(0x6372_6f77));
         made.lose_names(&mut Chooser::new(seed).apart(0x6e61_6d65));
         made.hold_up(&mut Chooser::new(seed).apart(0x686f_6c64));
+        let c = &mut Chooser::new(seed).apart(0x6b65_6570);
+        made.keeps = if c.once_in(4) { c.within(1, 6) as usize } else { 0 };
         if let Some(pair) = aim::of(seed) {
             made.aim_at(pair, &mut Chooser::new(seed).apart(0x6169_6d73));
         }
@@ -330,6 +340,8 @@ impl Scenario {
             ..Lc0Preset::default()
         })?;
         config.io_threads = Some(self.threads.1);
+        // So that the promise of memory is a small one.
+        config.max_chunk_bytes = Some(MemorySize(MOST_BYTES));
         config.ledger = beside("ledger", self.ledger);
         Ok(config)
     }
@@ -348,6 +360,7 @@ impl Scenario {
         less.push(|s| s.begins_again = false);
         less.push(|s| s.limit = None);
         less.push(|s| s.torn = 0);
+        less.push(|s| s.keeps = 0);
         (0..self.deeds.len()).for_each(|i| less.push(|s| _ = s.deeds.remove(i)));
         (0..self.crashes.len()).for_each(|i| less.push(|s| _ = s.crashes.remove(i)));
         (1..self.files.len()).for_each(|i| less.push(|s| _ = s.files.remove(i)));

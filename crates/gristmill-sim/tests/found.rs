@@ -34,6 +34,7 @@ fn world(seed: u64, files: &[(&str, u64, usize)], deeds: &[(u64, Deed)]) -> Scen
         threads: (1, 1),
         queue: 5,
         batches: 1,
+        keeps: 0,
         watch: true,
         ledger: false,
     }

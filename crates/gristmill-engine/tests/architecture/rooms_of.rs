@@ -241,7 +241,8 @@ pub(crate) const HOUSES: [House; 15] = [
             ("run", &["boards", "case", "chooser", "coverage", "disk", "oracle", "scenario", "world"]),
             ("rows", &["boards", "case", "chooser", "coverage", "disk", "less", "oracle", "run", "world"]),
             ("crash", &["boards", "case", "chooser", "less", "oracle", "rows", "run", "scenario"]),
-            ("shrink", &["case"]),
+            ("memory", &["case"]),
+            ("shrink", &["case", "memory"]),
         ],
     },
 ];
