@@ -92,8 +92,8 @@ pub(in crate::pipeline) struct Names {
     /// Recorded id -> id in the log, for restored and replayed runs.
     pub(in crate::pipeline) to_log: HashMap<u64, u64>,
     pub(in crate::pipeline) from_log: HashMap<u64, u64>,
-    /// Id in the log -> older records of the same file, of which it has the bytes.
-    versions: HashMap<u64, Vec<u64>>,
+    /// Ids in the log, each with an older record that it has the bytes of.
+    versions: BTreeSet<(u64, u64)>,
     /// What is where a recorded file was, and is another one.
     pub(in crate::pipeline) instead: HashMap<u64, FileStat>,
     /// Files by lasting id; a fresh run leaves those of its first scan to the log.
@@ -207,11 +207,7 @@ impl Roster {
         (names.to_log, names.from_log, names.instead) = (found.to_log, found.from_log, found.instead);
         let counts = |id: u64| names.to_log.get(&id).is_some_and(|log| names.from_log.get(log) == Some(&id));
         names.left = recorded.iter().map(|file| file.id).filter(|id| !counts(*id)).collect();
-        let older = names.left.iter().filter_map(|id| Some((*names.to_log.get(id)?, *id)));
-        names.versions = older.fold(HashMap::new(), |mut versions: HashMap<u64, Vec<u64>>, (log, id)| {
-            versions.entry(log).or_default().push(id);
-            versions
-        });
+        names.versions = names.left.iter().filter_map(|id| Some((*names.to_log.get(id)?, *id))).collect();
         for (at, old) in found.new.into_iter().filter(|_| !self.fixed) {
             let (id, entry) = (names.next, &entries[at]);
             names.next += 1;
@@ -277,10 +273,10 @@ impl Roster {
         for ((held, id), digest) in fresh {
             let of_log = !held && self.recorded.is_some();
             let own = if of_log { names.from_log.get(&id).copied() } else { Some(id) };
-            let older = names.versions.get(&id).filter(|_| of_log).into_iter().flatten().copied();
-            files.extend(
-                own.into_iter().chain(older).filter(|id| !is_told(id)).map(|id| (id, format!("{digest:016x}"))),
-            );
+            let older = names.versions.range((id, 0)..=(id, u64::MAX)).map(|(_, older)| *older);
+            let older = older.filter(|id| of_log && names.files.contains_key(id));
+            let ids = own.into_iter().chain(older).filter(|id| !is_told(id));
+            files.extend(ids.map(|id| (id, format!("{digest:016x}"))));
         }
         (!files.is_empty()).then(|| Event::Read { loader: self.loader.clone(), files })
     }
