@@ -183,6 +183,17 @@ fn a_journal_says_what_was_read_of_every_record_of_a_file() {
     went_well(&[Scenario { pool: Some(9), rate: None, count: Some(8), batch: 12, queue: 3, ..world }]);
 }
 
+/// The same, where both have one size and time.
+#[test]
+fn a_forgotten_file_of_the_same_time_is_not_the_one_that_took_its_name() {
+    let four = [("games0-1.bf", 1, 1), ("b/c/games20-2.bf", 2, 15), ("a/games17-3.bf", 3, 1), ("games24-4.bf", 4, 12)];
+    let (law, rate) = (Some([2.0, 0.4, 1.0]), Some(0.07));
+    let world =
+        Scenario { pool: Some(2), law, rate, ..world(248_489_631_944_183, &four, &[(16, Deed::Swap(2, 3002))]) };
+    let world = Scenario { crashes: vec![7, 8], stale: 6, reservoir: 43, batch: 14, batches: 12, ..world };
+    went_well(&[Scenario { last: LastBatch::Drop, threads: (2, 3), ..world }]);
+}
+
 /// No page said that a file of which the window held a part counts whole for a rate limit.
 #[test]
 fn a_rate_limit_counts_whole_files() {

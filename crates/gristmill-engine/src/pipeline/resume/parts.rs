@@ -153,19 +153,21 @@ impl Common {
 
     /// The common id of a file in another part, whose other files have the common `ids` already: the one it has here,
     /// else its own while that is free. Of several versions under one name and size it is the one of that id, or of that time.
-    /// A file that the part has as it is here is no other file of the part.
+    /// A file that the part has as it is here is no other file of the part, and one that it has here under the same id least of all: another may
+    /// have had its name, size and time before.
     pub(in crate::pipeline) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>, named: &Named) -> u64 {
         let versions = self.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
         if let Some(id) = ids.get(&file.id).filter(|id| versions.contains(id)) {
             return *id;
         }
         let taken: BTreeSet<u64> = if versions.is_empty() { BTreeSet::new() } else { ids.values().copied().collect() };
-        let free: Vec<u64> = versions.iter().filter(|id| !taken.contains(id)).copied().collect();
+        let is_free = |id: &&u64| !taken.contains(id) && (**id == file.id || !named.own.contains(id));
+        let free: Vec<u64> = versions.iter().filter(is_free).copied().collect();
         let of_time = |id: &&u64| self.files[id].is_untouched(file.mtime, file.version.as_deref());
         let own = free.iter().find(|id| **id == file.id);
         let known = own.filter(of_time).or_else(|| free.iter().find(of_time));
         // Where there are no versions, it is that file, even if it was touched in between.
-        let touched = own.or(free.first().filter(|_| versions.len() == 1)).filter(|id| !named.0.contains(id));
+        let touched = own.or(free.first().filter(|_| versions.len() == 1)).filter(|id| !named.all.contains(id));
         if let Some(id) = known.or(touched) {
             return *id;
         }
@@ -195,14 +197,21 @@ impl Common {
 
 /// The common files that a part names with their name, size and time.
 #[derive(Debug, Clone, Default)]
-pub(in crate::pipeline) struct Named(HashSet<u64>);
+pub(in crate::pipeline) struct Named {
+    all: HashSet<u64>,
+    /// Those that it names by their common ids.
+    own: HashSet<u64>,
+}
 
 impl Named {
     /// Notes a file of the part.
     pub(in crate::pipeline) fn add(&mut self, file: &Recorded, common: &Common) {
         let versions = common.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
         let is_it = |id: &&u64| common.files[id].is_untouched(file.mtime, file.version.as_deref());
-        self.0.extend(versions.iter().filter(is_it));
+        for id in versions.iter().filter(is_it) {
+            self.all.insert(*id);
+            self.own.extend((*id == file.id).then_some(file.id));
+        }
     }
 }
 
@@ -303,6 +312,15 @@ mod tests {
         for (file, expected) in part.iter().zip([1, 0]) {
             let id = after.add(file, &ids, &named);
             assert_eq!(id, expected, "{file:?}");
+            ids.insert(file.id, id);
+        }
+        // The same where both have one time, and the part knows the second by its id here.
+        let mut after = Common::of(vec![file(6, 2)]);
+        let (part, mut named, mut ids) = ([file(1, 2), file(6, 2)], Named::default(), HashMap::new());
+        part.iter().for_each(|file| named.add(file, &after));
+        for file in &part {
+            let id = after.add(file, &ids, &named);
+            assert_eq!(id, file.id, "{file:?}");
             ids.insert(file.id, id);
         }
     }
