@@ -6,6 +6,7 @@ mod deeds;
 mod journal;
 mod ledger;
 pub(crate) mod published;
+pub(crate) mod turns;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

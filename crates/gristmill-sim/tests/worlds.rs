@@ -184,6 +184,13 @@ fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_lea
     keeps::<Training>(1..4, 2);
 }
 
+/// Two ranks died while they saved the first state of their run, and the ledger refused the next one.
+#[test]
+fn ranks_resume_from_a_whole_step_or_begin_again_whatever_a_crash_leaves() {
+    keeps::<Training>(31..32, 2);
+    keeps::<Training>(39..40, 0);
+}
+
 /// What `make sim-planted` and `make models-planted` plant has to fit the sources as they are.
 #[test]
 fn every_planted_fault_can_be_planted() {

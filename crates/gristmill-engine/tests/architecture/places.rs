@@ -31,6 +31,7 @@ const PLACES: [Place; 9] = [
         allowed: &[
             ("gristmill-runtime/src/runtime/scheduler.rs", "the one that names, counts and joins them"),
             ("gristmill-runtime/src/store/bucket/net.rs", "the one that runs requests, as long as the process lives"),
+            ("gristmill-sim/src/run/turns.rs", "ranks of one simulated process, of which one runs at a time"),
         ],
         advice: "take a `spawn` closure, or be a task of the scheduler",
     },

@@ -1,12 +1,15 @@
 //! A run whose states lie on a disk, as `Engine::save` publishes them: its first process, and one that begins on what a crash left.
 //! Marks say what the consumer had before the crash: a file for each batch that it got, and for each state that was saved.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gristmill_engine::{Engine, Missing};
 
+use super::turns::{Turns, by_turns};
 use super::{After, Found, Got, Run, bytes};
 use crate::scenario::{Deed, Scenario};
 
@@ -21,6 +24,10 @@ pub(crate) struct Publishing {
     pub(crate) every: u64,
     /// Steps within which a batch comes. A loader that the disk refuses something waits until that is over.
     pub(crate) patience: u64,
+    /// Ranks that share the stream, and which of them this is.
+    pub(crate) ranks: (u32, u32),
+    /// Whose turn it is, where there are several.
+    pub(crate) turns: Option<Arc<Turns>>,
 }
 
 /// What a consumer got.
@@ -50,23 +57,30 @@ impl Publishing {
 
     /// Marks that something was done.
     fn marks(&self, what: &str, number: u64) -> Found<()> {
-        File::create(self.root.join(format!("marks/{what}-{number}"))).map(drop).map_err(of_disk)
+        let name = format!("marks/{what}.{}-{number}", self.ranks.1);
+        File::create(self.root.join(name)).map(drop).map_err(of_disk)
     }
 
-    /// The numbers of one kind of mark among names.
-    pub(crate) fn marked(names: &[PathBuf], what: &str) -> Option<u64> {
-        let number =
-            |name: &PathBuf| name.to_str()?.strip_prefix("marks/")?.strip_prefix(what)?.strip_prefix('-')?.parse().ok();
-        names.iter().filter_map(number).max()
+    /// The last number of one kind of mark that a rank made, among names.
+    pub(crate) fn marked(names: &[PathBuf], what: &str, rank: u32) -> Option<u64> {
+        let start = format!("marks/{what}.{rank}-");
+        names.iter().filter_map(|name| name.to_str()?.strip_prefix(&start)?.parse().ok()).max()
     }
 
-    /// The batch that the state which is there resumes with; none where there is none.
+    /// The batch that the state which is there resumes with, of all ranks; none where there is none.
     pub(crate) fn stands(&self) -> Found<Option<u64>> {
-        let step = |name: String| name.strip_prefix("step-")?.strip_suffix(".rank-0-of-1.json")?.parse().ok();
         let path = self.root.join(self.state());
         if self.steps {
-            let entries = fs::read_dir(path).into_iter().flatten().flatten();
-            return Ok(entries.filter_map(|entry| step(entry.file_name().into_string().ok()?)).max());
+            let mut ranks = BTreeMap::<u64, u32>::new();
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                let name = entry.file_name().into_string().unwrap_or_default();
+                let parts = name.strip_prefix("step-").and_then(|name| name.split_once(".rank-"));
+                let Some((step, part)) = parts else { continue };
+                if part.strip_suffix(&format!("-of-{}.json", self.ranks.0)).is_some() {
+                    *ranks.entry(step.parse().map_err(|e| format!("a step is called {name}: {e}"))?).or_default() += 1;
+                }
+            }
+            return Ok(ranks.into_iter().rev().find(|(_, ranks)| *ranks == self.ranks.0).map(|(step, _)| step));
         }
         let bytes = match fs::read(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -88,11 +102,11 @@ impl Publishing {
     /// The consumer got the batch before `next`, and saves a state now and then.
     pub(crate) fn save(&self, loader: &dyn Engine, next: u64) -> Found<()> {
         self.marks("given", next)?;
-        if !next.is_multiple_of(self.every) {
-            return Ok(());
+        if next.is_multiple_of(self.every) {
+            loader.save(&self.root.join(self.state())).map_err(|e| format!("no state: {e}"))?;
+            self.marks("saved", next)?;
         }
-        loader.save(&self.root.join(self.state())).map_err(|e| format!("no state: {e}"))?;
-        self.marks("saved", next)
+        self.turns.as_ref().map_or(Ok(()), |turns| turns.pass(self.ranks.1))
     }
 }
 
@@ -103,7 +117,25 @@ impl Given {
     }
 }
 
-/// One process. `before`: what a consumer got of the processes before this one, which comes as it came then; none for the first, whose
+/// One process of all ranks, each with its world, which take their batches by turns. `before` and what comes: of each rank.
+pub(crate) fn ranks(
+    worlds: &[Scenario],
+    publishing: &Publishing,
+    before: Option<&[Given]>,
+    compared: bool,
+) -> Found<Vec<Given>> {
+    let before = |rank: usize| before.and_then(|before| before.get(rank).cloned());
+    if let [world] = worlds {
+        return process(world, publishing, before(0), compared).map(|given| vec![given]);
+    }
+    let ranks = worlds.len() as u32;
+    by_turns(ranks, |rank, turns| {
+        let own = Publishing { ranks: (ranks, rank), turns: Some(Arc::clone(turns)), ..publishing.clone() };
+        process(&worlds[rank as usize], &own, before(rank as usize), compared)
+    })
+}
+
+/// One process of one rank. `before`: what a consumer got of the processes before this one, which comes as it came then; none for the first, whose
 /// files come as the scenario says. `compared`: all that comes against the pages, too. What the consumer has then.
 pub(crate) fn process(s: &Scenario, publishing: &Publishing, before: Option<Given>, compared: bool) -> Found<Given> {
     let mut run = Run::new(s, Some(publishing.folder()));

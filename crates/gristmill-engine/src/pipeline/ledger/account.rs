@@ -192,8 +192,7 @@ impl Account {
         }))
     }
 
-    /// Whether a start may have given out a state that resumes. Each rank of the new start looks for what its own process was about
-    /// to save.
+    /// Whether a start may have given out a state that resumes. Each rank of the new start looks for what each process was about to save.
     fn gave_out(&self, order: u64, begin: &Begin) -> Result<bool> {
         let peers: Vec<&Process> = self.processes.iter().filter(|process| process.begin.order == order).collect();
         let Some(first) = peers.first() else { return Ok(false) };
@@ -214,7 +213,7 @@ impl Account {
             PlanOf::Stream { .. } => {
                 for rank in 0..first.begin.world_size {
                     let Some(process) = peers.iter().find(is_of(rank)) else { return Ok(false) };
-                    let has = match process.states.is_empty() && same_world && rank == begin.rank {
+                    let has = match process.states.is_empty() && same_world {
                         true => process.has_saved()?,
                         false => !process.states.is_empty() || !process.saving.is_empty(),
                     };
@@ -389,6 +388,13 @@ mod tests {
         let two = |a, b| account([vec![start((0, 2)), a], vec![start((1, 2)), b]]);
         is_in_the_way(&two(state(3), delivered(0, 3)), None);
         is_in_the_way(&two(state(3), state(3)), resume);
+        // The first rank has saved its part, and the other died while it saved its own.
+        let to = folder.path().join("step.json");
+        let saves = Entry::Saving { at: BTreeMap::new(), to: to.display().to_string() };
+        let one = two(state(3), saves);
+        is_in_the_way(&one, None);
+        std::fs::write(&to, "{}").unwrap();
+        is_in_the_way(&one, resume);
         let again = account([vec![start((0, 2)), state(3)], vec![begin(2, (1, 2), By::Start, 0), state(3)]]);
         is_in_the_way(&again, None);
         is_in_the_way(&account([vec![start((0, 1)), ended("out")]]), over);
