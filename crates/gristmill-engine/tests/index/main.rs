@@ -4,6 +4,7 @@
 mod content;
 mod converting;
 mod copying;
+mod counting;
 #[path = "../resumed/damage.rs"]
 mod damage;
 mod damaging;
