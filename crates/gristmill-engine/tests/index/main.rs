@@ -23,4 +23,5 @@ mod seeing;
 mod selecting;
 mod skipping;
 mod stall;
+mod telling;
 mod viewing;
