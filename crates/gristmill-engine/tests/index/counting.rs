@@ -7,8 +7,9 @@ use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle, S
 use gristmill_engine::pipeline::ledger::Account;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::{Error, IndexLoader, Next};
+use gristmill_faultserver::{Network, start};
 
-use crate::fixture::{Form, open, write_pack};
+use crate::fixture::{Form, open, reach, write_pack};
 
 /// Long enough for any batch on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -145,4 +146,21 @@ fn batches_that_are_left_out_are_not_given() {
     assert_eq!(loader.upcoming(), Some(2), "the first that is not left out");
     let numbers: Vec<u64> = all(&loader).into_iter().map(|(number, _)| number).collect();
     assert_eq!(numbers, [2, 3, 4, 5, 9, 10, 11, 12, 13, 14]);
+}
+
+#[test]
+fn a_ledger_in_a_bucket_has_what_a_state_counts_and_all_after_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("rows-told")).unwrap();
+    let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
+    reach("s3://rows-told", &server.address);
+    let ledger = Path::new("s3://rows-told/ledger");
+    let loader = of(&rows(folder.path()), &IndexConfig { ledger: Some(ledger.to_owned()), ..config(LastBatch::Keep) });
+    take(&loader, true).unwrap();
+    loader.state().unwrap();
+    assert_eq!(told(ledger).0, 1);
+    (0..2).for_each(|_| drop(take(&loader, true)));
+    assert_eq!(told(ledger).0, 1, "no state needs them so far");
+    loader.stop();
+    assert_eq!(told(ledger).0, 3);
 }

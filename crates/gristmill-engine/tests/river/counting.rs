@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::pipeline::ledger::Account;
 use gristmill_engine::preset::Lc0Preset;
+use gristmill_engine::store::bucket::{Options, set_options};
+use gristmill_engine::store::{Cache, set_cache};
 use gristmill_engine::{DataLoader, Next};
+use gristmill_faultserver::{Network, start};
 
 use super::games::{config, hash, hashes, loader, next, preset, varied};
 
@@ -44,11 +48,8 @@ fn what_is_taken_ahead_counts_when_it_is_used() {
     let ledger = folder.path().join("ledger");
     let whole = hashes(&loader(&three(30)), "", 20);
     assert_eq!(whole.len(), 8);
-    let ahead = DataLoader::new(gristmill_engine::config::DataLoaderConfig {
-        ledger: Some(ledger.clone()),
-        ..config(&three(30))
-    })
-    .unwrap();
+    let ahead = DataLoaderConfig { ledger: Some(ledger.clone()), ..config(&three(30)) };
+    let ahead = DataLoader::new(ahead).unwrap();
     assert!(ahead.count("").is_ok(), "nothing is there to be counted");
     let mut taken: Vec<u64> = (0..2).map_while(|_| take(&ahead)).collect();
     for counted in 0..8 {
@@ -90,4 +91,24 @@ fn passes_end_with_the_batch_that_completes_their_rows_wherever_a_run_resumes() 
             next(&original, "").unwrap();
         }
     }
+}
+
+#[test]
+fn a_ledger_in_a_bucket_has_what_a_state_counts_and_all_after_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("told")).unwrap();
+    set_cache(Cache { folder: Some(folder.path().join("twins")), limit: None });
+    let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
+    let endpoint = Some(server.address.clone());
+    set_options("s3://told", Options { endpoint, anonymous: true, ..Options::default() });
+    let ledger = Path::new("s3://told/ledger");
+    let in_bucket = DataLoaderConfig { ledger: Some(ledger.to_owned()), ..config(&three(30)) };
+    let loader = DataLoader::new(in_bucket).unwrap();
+    next(&loader, "").unwrap();
+    loader.state().unwrap();
+    assert_eq!(told(ledger).0, 1);
+    (0..2).for_each(|_| drop(next(&loader, "").unwrap()));
+    assert_eq!(told(ledger).0, 1, "no state needs them so far");
+    loader.stop();
+    assert_eq!(told(ledger).0, 3);
 }
