@@ -1,16 +1,25 @@
 //! Small packs of made-up games in every form that there is, written by our own writers.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::Selection;
-use gristmill_engine::store::Residence;
+use gristmill_engine::store::bucket::{Options, set_options};
+use gristmill_engine::store::{Cache, Residence, set_cache};
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::g2048::{Board, RowForm, StepRow};
 use gristmill_format::layout::{Conform, DType, Layout};
+
+/// Says how a bucket is reached that a server of this process has. What is fetched lies in one folder, as all tests are one process.
+pub(crate) fn reach(bucket: &str, server: &str) {
+    static CACHE: Once = Once::new();
+    let folder = || Some(tempfile::tempdir().unwrap().keep());
+    CACHE.call_once(|| set_cache(Cache { folder: folder(), limit: None }));
+    set_options(bucket, Options { endpoint: Some(server.to_owned()), anonymous: true, ..Options::default() });
+}
 
 /// A state as it was written before states had checksums.
 pub(crate) fn without_checksum(state: &str) -> String {

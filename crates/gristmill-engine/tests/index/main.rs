@@ -4,6 +4,7 @@
 mod content;
 mod converting;
 mod copying;
+mod counting;
 #[path = "../resumed/damage.rs"]
 mod damage;
 mod damaging;
@@ -22,4 +23,5 @@ mod seeing;
 mod selecting;
 mod skipping;
 mod stall;
+mod telling;
 mod viewing;

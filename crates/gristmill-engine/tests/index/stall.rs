@@ -8,15 +8,14 @@ use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::config::{EncoderConfig, G2048EncoderConfig, IndexConfig};
 use gristmill_engine::pipeline::Waits;
 use gristmill_engine::selection::Selection;
-use gristmill_engine::store::bucket::{Options, set_options};
-use gristmill_engine::store::{Cache, Residence, set_cache};
+use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_faultserver::{Network, start};
 use gristmill_format::chess::Version;
 use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::PackOptions;
 
-use crate::fixture::pack;
+use crate::fixture::{pack, reach};
 
 fn config() -> IndexConfig {
     let encoder = EncoderConfig::G2048(G2048EncoderConfig::default());
@@ -88,11 +87,9 @@ fn a_slow_bucket_is_named() {
     let bucket = folder.path().join("slow-pack");
     std::fs::create_dir(&bucket).unwrap();
     chess(folder.path(), &bucket.join("pack"), 300);
-    set_cache(Cache { folder: Some(folder.path().join("twins")), limit: None });
     let network = Network { anonymous: true, latency: Duration::from_millis(600), ..Network::default() };
     let server = start(folder.path().into(), network).unwrap();
-    let endpoint = Some(server.address.clone());
-    set_options("s3://slow-pack", Options { endpoint, anonymous: true, ..Options::default() });
+    reach("s3://slow-pack", &server.address);
     let loader = loader(Path::new("s3://slow-pack/pack"));
     // Opening it fetched the ends of its files, not what is between.
     assert!(matches!(loader.next("", Some(Duration::from_secs(60))), Ok(Next::Batch(_))));

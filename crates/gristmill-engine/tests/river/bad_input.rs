@@ -8,7 +8,7 @@ use gristmill_engine::config::BadChunks;
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 
-use super::games::{generate, hashes, ids, loader, next, options, preset};
+use super::games::{generate, hashes, ids, loader, next, of_pool, options, preset};
 
 /// Ten games, of which each of the numbers given is spoilt.
 fn spoilt(spoil: impl Fn(&Path), numbers: &[u64]) -> tempfile::TempDir {
@@ -40,6 +40,8 @@ fn bad_chunks_are_skipped_and_counted_once_each() {
     let bad = loader.metrics().bad_chunks;
     assert_eq!((bad.chunks, bad.by_kind.get("truncated"), bad.quarantined), (2, Some(&2), 0));
     assert!(bad.latest[0].contains("training.") && bad.latest[0].contains("byte"), "{:?}", bad.latest);
+    let window = ["sources", "chunk_sources", "chunks_current", "chunks_total"].map(|name| of_pool(&loader, name));
+    assert_eq!(window, [10, 10, 8, 10], "bad chunks cannot be drawn");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_engine::{DataLoader, Missing};
+use gristmill_engine::{DataLoader, Missing, Next};
 use gristmill_generate::ChessOptions;
 
-use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset, without_checksums};
+use super::games::{config, generate, hash, hashes, ids, loader, next, of_pool, options, preset, without_checksums};
 
 /// Long enough for any batch on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -206,4 +206,51 @@ fn files_that_were_gone_before_they_were_taken_in_are_not_looked_for() {
     let again = loader(&run);
     hashes(&again, "", 40);
     assert_eq!(of_pool(&again, "chunks_total"), 11);
+}
+
+/// The error that a loader ends with.
+fn ends(loader: &DataLoader) -> String {
+    (0..200)
+        .find_map(|_| match loader.next("", Some(PATIENCE)) {
+            Ok(Next::Batch(_)) => None,
+            Ok(_) => panic!("neither a batch nor an error"),
+            Err(error) => Some(error.to_string()),
+        })
+        .unwrap()
+}
+
+#[test]
+fn what_came_after_the_state_and_has_left_is_named_and_left_out_by_choice() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |name: &str| notes.path().join(name);
+    let run = |name: &str| Lc0Preset { pool: 40, reservoir: Some(0), seed: Some(11), ..live(folder.path(), &at(name)) };
+    generate(options(folder.path(), 12));
+    let original = loader(&run("journal"));
+    hashes(&original, "", 3);
+    original.save(&at("state")).unwrap();
+    generate(ChessOptions { first: 50, ..options(folder.path(), 3) });
+    let mut rows = Vec::new();
+    while of_pool(&original, "chunks_total") < 15 {
+        rows.extend(ids(&next(&original, "").unwrap()));
+    }
+    (0..150).for_each(|_| rows.extend(ids(&next(&original, "").unwrap())));
+    let lost = |source: u64| original.source_path(source).unwrap().as_str() == "training.51.gz";
+    let expected: Vec<_> = rows.iter().copied().filter(|(source, ..)| !lost(*source)).collect();
+    assert!(expected.len() < rows.len());
+    original.stop();
+    std::fs::remove_file(folder.path().join("training.51.gz")).unwrap();
+    let again = |name: &str| {
+        std::fs::copy(at("journal"), at(name)).unwrap();
+        loader(&run(name))
+    };
+    let refused = again("refused");
+    refused.load(&at("state"), Missing::Refuse).unwrap();
+    let text = ends(&refused);
+    assert!(text.contains("`training.51.gz`") && text.contains("missing = \"skip\""), "{text}");
+    let text = ends(&again("without a state"));
+    assert!(text.contains("`training.51.gz`") && text.contains("cannot start again without it"), "{text}");
+    let skips = again("skips");
+    skips.load(&at("state"), Missing::Skip).unwrap();
+    let found: Vec<_> = (0..100).flat_map(|_| ids(&next(&skips, "").unwrap())).collect();
+    assert_eq!(found, expected[..found.len()]);
 }

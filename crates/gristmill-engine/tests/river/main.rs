@@ -6,6 +6,7 @@ mod bad_input;
 mod beginning;
 mod boards;
 mod cache;
+mod counting;
 #[path = "../resumed/damage.rs"]
 mod damage;
 mod damaged_journals;

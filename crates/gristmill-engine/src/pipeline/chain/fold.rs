@@ -443,39 +443,4 @@ impl Fold {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use gristmill_runtime::runtime::seed::Key;
-    use gristmill_stages::config::Skip;
-    use gristmill_stages::stage::join::{Exhausted, Join};
-    use gristmill_stages::stage::sample::{Reservoir, Sampler};
-
-    #[test]
-    fn what_is_noted_of_a_long_gap_is_bounded() {
-        let key = Key::new(1, "fold");
-        let lane = LaneFold::new(
-            Join::new(key, vec![1.0], Exhausted::Stop),
-            vec![Box::new(Sampler::new(Reservoir::new(key, 8), false))],
-        );
-        let gap: Skip = "1..3000".parse().unwrap();
-        let skips = Skips::of(&[gap], &[String::new()]).unwrap().remove(0);
-        let mut fold = Fold::new(vec![lane], false, 1024, 4096, skips);
-        let block = Arc::new(Block { rows: vec![0; 1024], ..Block::default() });
-        fold.batcher = Batcher::new(1024, 1);
-        for _ in 0..2500 {
-            let mut taken = 0;
-            while taken < 1024 {
-                let n = fold.most(0, 1024 - taken);
-                fold.rows((0, 0), &block, taken..taken + n, Vec::new);
-                taken += n;
-            }
-            fold.flush();
-            fold.fills.drain(..).map(|fill| fill.number).collect::<Vec<_>>().into_iter().for_each(|n| fold.filled(n));
-            while let Some(slot) = fold.discarded() {
-                fold.free.push(slot);
-            }
-            assert!(fold.noted < MOST_CHANGES + 4096);
-        }
-        assert!(fold.outgoing.is_empty() && fold.delivered.batch > 1 && fold.skips.has(fold.delivered.batch));
-    }
-}
+mod tests;

@@ -220,15 +220,19 @@ impl Branch {
                     self.admissions.push_back(next);
                     continue;
                 }
-                Err(error) if has_left(&error) => {
-                    let lost = self.roster.lost(next.id, &error);
+                Err(error) => {
+                    let lost = match error {
+                        // It was not there as it was when this run began.
+                        Error::State(text) => text,
+                        error if has_left(&error) => self.roster.lost(next.id, &error),
+                        error => return Err(error),
+                    };
                     if self.counts_again {
                         return Err(unable(&lost));
                     }
                     let advice = "the earlier run took it in: put it back, or resume with missing = \"skip\"";
                     return Err(Error::State(format!("{lost}; {advice}")));
                 }
-                Err(error) => return Err(error),
             };
             let chunks = drawer.admit(next.id, &source, next.old);
             self.dry = false;

@@ -388,3 +388,33 @@ impl Drawer {
         Ok(drawer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_left_the_window_are_forgotten_unless_they_came_again() {
+        let mut members = Members::default();
+        let member = |id| Member { id, chunks: 1, open: None };
+        assert_eq!([5, 6, 5].map(|id| members.join(member(id))), [0, 1, 2]);
+        members.forget_before(1);
+        assert_eq!((members.joined(), members.of(1).id, members.by_id.get(&5)), (3, 6, Some(&2)));
+        members.forget_before(2);
+        assert_eq!((members.list.len(), members.by_id.get(&6), members.of(2).id), (1, None, 5));
+        members.forget_before(u32::MAX);
+        assert_eq!((members.joined(), members.by_id.len(), members.join(member(9))), (3, 0, 3));
+    }
+
+    #[test]
+    fn chunks_that_were_evicted_or_written_over_are_not_live() {
+        let of = |pool: Option<PoolState>| {
+            let (sources, chunks) = (vec![7, 8, 9], vec![5, 4, 3]);
+            DrawerState { at: 0, sources, chunks, pool, extract: None }.live().collect::<Vec<_>>()
+        };
+        assert_eq!(of(None), [(7, 5), (8, 4), (9, 3)]);
+        let (uses, undrawn, gone) = (Vec::new(), Vec::new(), vec![0, 3, 6, 9]);
+        let pool = PoolState { start: 0, evicted_of_first: 2, uses, undrawn, gone, passes: 0, draws: 0 };
+        assert_eq!(of(Some(pool)), [(7, 2), (8, 2), (9, 2)]);
+    }
+}

@@ -128,3 +128,75 @@ impl Papers {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use gristmill_faultserver::{Network, start};
+    use gristmill_runtime::store::bucket::{Options, set_options};
+    use gristmill_runtime::store::segments::family;
+    use gristmill_runtime::store::{Cache, set_cache};
+
+    use super::*;
+
+    fn add(path: &Path, line: &str) {
+        let mut file = File::options().create(true).append(true).open(path).unwrap();
+        file.write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn what_a_run_writes_is_sent_as_it_grows_and_at_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("papers")).unwrap();
+        set_cache(Cache { folder: Some(folder.path().join("twins")), limit: None });
+        let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
+        let endpoint = Some(server.address.clone());
+        set_options("s3://papers", Options { endpoint, anonymous: true, ..Options::default() });
+        let place = Path::new("s3://papers/run/ledger");
+        let written = || Paper::written(place, "ledger", (0, 1));
+        let there = || family(place).unwrap().remove("0-of-1").map(|made| String::from_utf8(made.bytes).unwrap());
+        let papers = Arc::new(Papers { journal: None, ledger: Some(written().unwrap()) });
+        let path = papers.ledger.as_ref().unwrap().path().to_owned();
+        add(&path, "one\n");
+        assert_eq!(there(), None);
+        papers.send().unwrap();
+        assert_eq!(there().as_deref(), Some("one\n"));
+
+        let (stop, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (stopped, tells) = (Arc::clone(&stop), Arc::clone(&told));
+        let rounds = papers.rounds(move || stopped.load(Ordering::Relaxed), move |why| tells.lock().unwrap().push(why));
+        let mut rounds = rounds.unwrap();
+        let due = SEND.div_duration_f64(LOOK).round() as usize;
+        add(&path, "two\n");
+        (1..due).for_each(|_| assert_eq!(rounds(), Some(LOOK)));
+        assert_eq!(there().as_deref(), Some("one\n"), "it is not due so far");
+        assert_eq!((rounds(), there().as_deref()), (Some(LOOK), Some("one\ntwo\n")));
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, "another\n").unwrap();
+        (0..3 * due).for_each(|_| assert_eq!(rounds(), Some(LOOK)));
+        let found = told.lock().unwrap().clone();
+        assert!(found.len() == 1 && found[0].contains("written over"), "reported once: {found:?}");
+        std::fs::write(&path, text).unwrap();
+        add(&path, "three\n");
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!((rounds(), there().as_deref()), (None, Some("one\ntwo\nthree\n")), "the end sends what is left");
+        assert_eq!(told.lock().unwrap().len(), 1);
+
+        assert!(written().is_err(), "another loader of this machine writes there");
+        papers.release();
+        assert!(written().is_ok());
+    }
+
+    #[test]
+    fn a_file_of_this_machine_is_not_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let paper = |name: &str| Paper::written(&folder.path().join(name), name, (0, 1)).unwrap();
+        let papers = Arc::new(Papers { journal: Some(paper("journal")), ledger: Some(paper("ledger")) });
+        papers.send().unwrap();
+        papers.release();
+        assert!(papers.rounds(|| false, drop).is_none());
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
+}
