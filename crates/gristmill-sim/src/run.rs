@@ -21,6 +21,7 @@ use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, State};
 use crate::disk::Disk;
+use crate::memory;
 use crate::oracle::{self, Board, File};
 use crate::scenario::{EVENTFUL, Given, Scenario};
 use crate::world::World;
@@ -430,7 +431,7 @@ impl<'a> Run<'a> {
         };
         let beyond = self.ended.is_some() || self.refusal.is_some();
         let most = (self.got.len() + usize::from(beyond)) * s.share();
-        let (rows, files) = stream.rows(&files, &later, most);
+        let (rows, files) = memory::aside(|| stream.rows(&files, &later, most));
         let board = |row: &oracle::Row| -> Board {
             files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
         };

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::{Found, Run, journal};
 use crate::case::PATIENCE;
 use crate::coverage::Fault;
+use crate::memory;
 use crate::oracle::File;
 use crate::world::World;
 
@@ -93,6 +94,6 @@ impl Run<'_> {
         let Some(folder) = self.folder.as_ref().filter(|_| s.watch) else { return Ok(false) };
         let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
         let most = (self.got.len() + 1) * s.share();
-        Ok(self.stream().rows(&first, &later, most).0.len() == most)
+        Ok(memory::aside(|| self.stream().rows(&first, &later, most)).0.len() == most)
     }
 }
