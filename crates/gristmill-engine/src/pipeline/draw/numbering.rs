@@ -39,9 +39,9 @@ impl Numbering {
         }
     }
 
-    /// Notes a file that some line names, before any line is taken.
-    pub(in crate::pipeline) fn name(&mut self, file: &Recorded, common: &Common) {
-        self.named.add(file, common);
+    /// Notes a file that some line names, before any line is taken. `numbered`: by the ids that the journal has at its beginning.
+    pub(in crate::pipeline) fn name(&mut self, file: &Recorded, common: &Common, numbered: bool) {
+        self.named.add(file, common, numbered);
     }
 
     /// Takes a file that the journal tells of; its common id.
@@ -62,6 +62,7 @@ impl Numbering {
         let is_one = |id: &u64| common.get(*id).is_some_and(|file| names.contains(&(file.name.as_str(), file.size)));
         self.ids.retain(|id, at| !own.contains(id) && !is_one(at));
         self.read.retain(|id, _| !own.contains(id));
+        self.named.renumber(files, common);
         for file in files {
             self.know(file, common);
         }
@@ -116,13 +117,25 @@ mod tests {
         assert_eq!(digests(common), read);
     }
 
+    /// A rank named a file by an id that another rank gave to another file, and by the common one further on.
+    #[test]
+    fn a_file_that_has_another_id_further_on_is_the_same_file() {
+        let known = [file(30, "a", 1), file(33, "b", 1)];
+        let (mut common, mut ids) = (Common::of(known.to_vec()), Numbering::default());
+        ids.name(&file(30, "b", 1), &common, true);
+        known.iter().for_each(|file| ids.name(file, &common, false));
+        assert_eq!(ids.know(&file(30, "b", 1), &mut common), 33);
+        ids.know_anew(&known, &mut common);
+        assert_eq!([30, 33].map(|id| ids.of(id)), [Some(30), Some(33)]);
+    }
+
     /// A state forgets a file that left and that nobody needs. The journal still names it, before the one that took its name.
     #[test]
     fn a_file_that_was_forgotten_is_not_the_one_that_took_its_name() {
         let mut common = Common::of(vec![file(3, "a", 4)]);
         let mut ids = Numbering::default();
         let named = [file(0, "a", 3), file(3, "a", 4)];
-        named.iter().for_each(|file| ids.name(file, &common));
+        named.iter().for_each(|file| ids.name(file, &common, true));
         assert_eq!([0, 1].map(|i: usize| ids.know(&named[i], &mut common)), [0, 3]);
         let mut other = Numbering::default();
         assert_eq!(other.know(&file(7, "b", 1), &mut common), 7);

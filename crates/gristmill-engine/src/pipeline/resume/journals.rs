@@ -308,9 +308,15 @@ impl History {
             _ => Error::path(path, &e),
         })?;
         self.read.insert(path.to_owned(), place);
-        for (loader, file) in events.iter().flat_map(Event::files) {
-            let (numbers, common) = of_loader(&mut numbers, common, loader);
-            numbers.name(file, common);
+        let mut renumbered = BTreeSet::new();
+        for event in &events {
+            for (loader, file) in event.files() {
+                if matches!(event, Event::Known { .. }) {
+                    renumbered.insert(loader);
+                }
+                let (numbers, common) = of_loader(&mut numbers, common, loader);
+                numbers.name(file, common, !renumbered.contains(loader));
+            }
         }
         for event in events {
             let event = match event {

@@ -28,7 +28,7 @@ pub(in crate::pipeline) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState>
             let of = || Common::of(whole.files.get(loader).cloned().unwrap_or_default());
             let common = common.entry(loader.clone()).or_insert_with(of);
             let (mut ids, mut named) = (HashMap::new(), Named::default());
-            files.iter().for_each(|file| named.add(file, common));
+            files.iter().for_each(|file| named.add(file, common, true));
             for file in files {
                 let id = common.add(file, &ids, &named);
                 ids.insert(file.id, id);
@@ -204,14 +204,20 @@ pub(in crate::pipeline) struct Named {
 }
 
 impl Named {
-    /// Notes a file of the part.
-    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, common: &Common) {
+    /// Notes a file of the part. `numbered`: by the ids that the part has at its beginning.
+    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, common: &Common, numbered: bool) {
         let versions = common.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
         let is_it = |id: &&u64| common.files[id].is_untouched(file.mtime, file.version.as_deref());
         for id in versions.iter().filter(is_it) {
             self.all.insert(*id);
-            self.own.extend((*id == file.id).then_some(file.id));
+            self.own.extend((numbered && *id == file.id).then_some(file.id));
         }
+    }
+
+    /// The part has other ids from here on, those of `files`.
+    pub(in crate::pipeline) fn renumber(&mut self, files: &[Recorded], common: &Common) {
+        self.own.clear();
+        files.iter().for_each(|file| self.add(file, common, true));
     }
 }
 
@@ -308,7 +314,7 @@ mod tests {
         // A part that has seen the file before and after it was replaced, where the other saw it after that.
         let mut after = Common::of(vec![file(0, 2)]);
         let (part, mut named, mut ids) = ([file(0, 1), file(6, 2)], Named::default(), HashMap::new());
-        part.iter().for_each(|file| named.add(file, &after));
+        part.iter().for_each(|file| named.add(file, &after, true));
         for (file, expected) in part.iter().zip([1, 0]) {
             let id = after.add(file, &ids, &named);
             assert_eq!(id, expected, "{file:?}");
@@ -317,7 +323,7 @@ mod tests {
         // The same where both have one time, and the part knows the second by its id here.
         let mut after = Common::of(vec![file(6, 2)]);
         let (part, mut named, mut ids) = ([file(1, 2), file(6, 2)], Named::default(), HashMap::new());
-        part.iter().for_each(|file| named.add(file, &after));
+        part.iter().for_each(|file| named.add(file, &after, true));
         for file in &part {
             let id = after.add(file, &ids, &named);
             assert_eq!(id, file.id, "{file:?}");
