@@ -22,6 +22,8 @@ pub struct Outcome {
     pub batches: u64,
     /// Disks that a crash or a refusal left.
     pub disks: u64,
+    /// Bytes of batches that the consumer noted, so as to compare them.
+    pub noted: u64,
     /// Tasks that were found only because a thread woke by itself while the consumer waited.
     pub unsignalled: u64,
 }

@@ -25,6 +25,7 @@ pub fn run<C: Case>(case: &C) -> Outcome {
     }
     let kept = MEMORY.current_usage().saturating_sub(before);
     let most = MOST.load(Ordering::Relaxed).max(MEMORY.peak_usage()).saturating_sub(before) as u64;
+    let most = most.saturating_sub(outcome.noted);
     outcome.failure = match kept {
         0 if most <= promise => None,
         0 => Some(format!("a run took {most} bytes of memory, and promises {promise}")),

@@ -126,6 +126,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         steps: run.step,
         batches: run.compared,
         unsignalled: run.unsignalled,
+        noted: run.got.iter().flat_map(|got| &got.columns).map(|column| column.len() as u64).sum(),
         ..Outcome::default()
     }
 }

@@ -14,7 +14,7 @@ use gristmill_stages::stage::pool::Contents;
 
 use super::refill::Step;
 use super::room::size_hint;
-use super::{Chain, Fault, Inner, KEEP_BYTES};
+use super::{Chain, Fault, Inner, is_spare};
 use crate::pipeline::draw::branch::{Block, Phase};
 use crate::pipeline::draw::verdict::Scope;
 
@@ -104,8 +104,8 @@ impl Chain {
             other => (other, None, None),
         };
         let mut inner = self.lock();
-        inner.spare_bytes.extend(bytes.filter(|bytes| bytes.capacity() <= KEEP_BYTES));
-        inner.spare_chunks.extend(spare.filter(|chunk| chunk.bytes.capacity() <= KEEP_BYTES));
+        inner.spare_bytes.extend(bytes.filter(|bytes| is_spare(bytes.capacity())));
+        inner.spare_chunks.extend(spare.filter(|chunk| is_spare(chunk.bytes.capacity())));
         let branch = &mut inner.branches[b];
         branch.decoding -= 1;
         if let Some(contents) = contents {

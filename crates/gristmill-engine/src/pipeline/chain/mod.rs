@@ -70,6 +70,11 @@ pub(in crate::pipeline) fn windows(plan: &ChainPlan, workers: usize) -> [usize; 
 /// A buffer larger than this is not kept for the next chunk.
 const KEEP_BYTES: usize = 16 << 20;
 
+/// Whether a buffer of this capacity is kept for the next chunk. One of a known bad chunk has no bytes: it would take the place of one that has.
+fn is_spare(capacity: usize) -> bool {
+    (1..=KEEP_BYTES).contains(&capacity)
+}
+
 /// What a chain shares with the rest of its loader.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Shared {
@@ -408,9 +413,6 @@ impl Tasks for Chain {
 
 /// Keeps the buffer of a block that has no other holder, unless the block is a giant.
 fn keep(spare: &mut Vec<Counted<Chunk>>, block: Arc<Block>) {
-    if let Some(block) = Arc::into_inner(block)
-        && block.chunk.bytes.capacity() <= KEEP_BYTES
-    {
-        spare.push(block.chunk);
-    }
+    let chunk = Arc::into_inner(block).map(|block| block.chunk);
+    spare.extend(chunk.filter(|chunk| is_spare(chunk.bytes.capacity())));
 }

@@ -13,7 +13,7 @@ use gristmill_stages::stage::load::Source;
 
 use super::refill::{For, Refill};
 use super::room::size_hint;
-use super::{Chain, Inner, KEEP_BYTES};
+use super::{Chain, Inner, is_spare};
 use crate::pipeline::draw::outage::of_reading;
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::watch::notices;
@@ -161,8 +161,8 @@ impl Chain {
         let read = self.refill_slots(&refill, &source, &mut bytes, &mut chunk);
         bytes.takes(bytes.capacity());
         let mut inner = self.lock();
-        inner.spare_bytes.extend(Some(bytes).filter(|bytes| bytes.capacity() <= KEEP_BYTES));
-        inner.spare_chunks.extend(Some(chunk).filter(|chunk| chunk.bytes.capacity() <= KEEP_BYTES));
+        inner.spare_bytes.extend(Some(bytes).filter(|bytes| is_spare(bytes.capacity())));
+        inner.spare_chunks.extend(Some(chunk).filter(|chunk| is_spare(chunk.bytes.capacity())));
         match read {
             Ok(Again { cached, keys }) => {
                 for slot in inner.fold.refills.filled(id, &refill.rows) {
