@@ -20,21 +20,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Gated {
     table: Arc<dyn FrameTable>,
-    open: Mutex<bool>,
-    opened: Condvar,
+    gate: Mutex<Gate>,
+    changed: Condvar,
     breaks: bool,
+}
+
+#[derive(Debug)]
+struct Gate {
+    open: bool,
+    /// Threads that came to it.
+    came: usize,
 }
 
 impl Gated {
     fn new(input: IndexInput, breaks: bool) -> (Arc<Self>, IndexInput) {
         let table = Arc::clone(&input.table);
-        let gated = Arc::new(Gated { table, open: Mutex::new(breaks), opened: Condvar::new(), breaks });
+        let gate = Mutex::new(Gate { open: breaks, came: 0 });
+        let gated = Arc::new(Gated { table, gate, changed: Condvar::new(), breaks });
         (Arc::clone(&gated), IndexInput { table: gated, ..input })
     }
 
     fn open(&self) {
-        *self.open.lock().unwrap() = true;
-        self.opened.notify_all();
+        self.gate.lock().unwrap().open = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until this number of threads wait for it.
+    fn holds(&self, threads: usize) {
+        let gate = self.gate.lock().unwrap();
+        let (_gate, late) = self.changed.wait_timeout_while(gate, PATIENCE, |gate| gate.came < threads).unwrap();
+        assert!(!late.timed_out(), "{threads} threads");
     }
 }
 
@@ -48,8 +63,10 @@ impl FrameTable for Gated {
     }
 
     fn gather(&self, rows: &[u64], out: &mut [u8]) -> gristmill_format::Result<()> {
-        let open = self.opened.wait_while(self.open.lock().unwrap(), |open| !*open);
-        drop(open.unwrap());
+        let mut gate = self.gate.lock().unwrap();
+        gate.came += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(gate, |gate| !gate.open).unwrap());
         assert!(!self.breaks, "no rows here");
         self.table.gather(rows, out)
     }
@@ -120,7 +137,7 @@ fn who_waits_for_rows_that_do_not_come_learns_of_the_stop() {
             let start = Instant::now();
             (loader.next("", Some(PATIENCE)), start.elapsed())
         });
-        std::thread::sleep(Duration::from_millis(100));
+        gate.holds(3);
         let hang = loader.stop();
         let (taken, waited) = consumer.join().unwrap();
         gate.open();
