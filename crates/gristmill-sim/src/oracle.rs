@@ -4,7 +4,7 @@
 pub mod packs;
 pub mod rows;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -96,7 +96,18 @@ pub struct Stream {
     pub batch: usize,
 }
 
+/// A pass over the frames of a chunk of which each use gives a share.
+struct Pass {
+    /// The use with which it begins.
+    first: u64,
+    draws: Draws,
+    carried: f64,
+    /// Frames that the pass before gave.
+    passed: Vec<bool>,
+}
+
 /// 32-bit words of `key.at(n)`.
+#[derive(Clone)]
 struct Draws {
     key: [u32; 2],
     n: u64,
@@ -255,8 +266,8 @@ impl Stream {
         self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)
     }
 
-    /// Frames of a use of a chunk with `n` of them.
-    fn frames(&self, file: &File, chunk: usize, n: u64, used: u64) -> Vec<usize> {
+    /// Frames of a use of a chunk with `n` of them. `passes`: where the passes of each chunk stand, since each begins where the one before ends.
+    fn frames(&self, file: &File, chunk: usize, n: u64, used: u64, passes: &mut BTreeMap<u64, Pass>) -> Vec<usize> {
         let key = of(key(self.seed, "unpack"), file.key(), chunk as u64);
         if let Some(count) = self.count {
             let count = count.min(n);
@@ -267,24 +278,27 @@ impl Stream {
         if f >= 1.0 {
             return (0..n as usize).collect();
         }
-        let mut draws = at(key, 0);
-        let (mut carried, mut wanted) = (f, used as f64);
-        let (mut passed, mut given) = (vec![false; n as usize], Vec::new());
+        let first = || Pass { first: 0, draws: at(key, 0), carried: f, passed: vec![false; n as usize] };
+        // The use with which a pass begins also has frames of the pass before.
+        let mut pass = passes.remove(&key).filter(|pass| pass.first < used).unwrap_or_else(first);
+        let mut given = Vec::new();
         loop {
-            let whole = ((1.0 - carried) / f + 1.0).trunc();
-            let left = 1.0 - (carried + (whole - 1.0) * f);
+            let (mut draws, wanted) = (pass.draws.clone(), (used - pass.first) as f64);
+            let whole = ((1.0 - pass.carried) / f + 1.0).trunc();
+            let left = 1.0 - (pass.carried + (whole - 1.0) * f);
             let mut next = vec![false; n as usize];
-            for frame in (0..n as usize).filter(|frame| !passed[*frame]) {
-                let t = ((draws.unit() - carried) / f + 1.0).trunc();
+            for frame in (0..n as usize).filter(|frame| !pass.passed[*frame]) {
+                let t = ((draws.unit() - pass.carried) / f + 1.0).trunc();
                 if t == wanted {
                     given.push(frame);
                 }
                 next[frame] = t >= whole;
             }
             if wanted < whole {
+                passes.insert(key, pass);
                 return given;
             }
-            (wanted, carried, passed) = (wanted - whole, f - left, next);
+            pass = Pass { first: pass.first + whole as u64, draws, carried: f - left, passed: next };
         }
     }
 
@@ -347,23 +361,23 @@ impl Stream {
         let size = self.share(self.reservoir, lane) as usize;
         // A draw gives a row at least once in a while; of those that give none there is a bounded number.
         let enough = 64 * (most + size) + 4096;
-        let of = |(file, chunk, used): &(usize, usize, u64)| match &files[*file].chunks[*chunk] {
-            Some(boards) => self.frames(&files[*file], *chunk, boards.len() as u64, *used).len(),
-            None => 0,
+        let mut passes = BTreeMap::new();
+        let mut of = |(file, chunk, used): &(usize, usize, u64)| match &files[*file].chunks[*chunk] {
+            Some(boards) => self.frames(&files[*file], *chunk, boards.len() as u64, *used, &mut passes),
+            None => Vec::new(),
         };
         // Mostly fewer are enough.
         let (mut tried, mut draws) = (16, Vec::new());
-        while tried < enough && draws.iter().map(of).sum::<usize>() <= most + size {
+        while tried < enough && draws.iter().map(|draw| of(draw).len()).sum::<usize>() <= most + size {
             tried = enough.min(tried * 4);
             draws = self.draws(files, later, first, lane, tried);
             if draws.len() < tried {
                 break;
             }
         }
-        let rows = draws.into_iter().flat_map(|(file, chunk, used)| {
-            let boards = files[file].chunks[chunk].as_ref();
-            let frames = boards.map(|boards| self.frames(&files[file], chunk, boards.len() as u64, used));
-            frames.unwrap_or_default().into_iter().map(move |frame| (file, chunk, frame))
+        let rows = draws.into_iter().flat_map(|draw| {
+            let (file, chunk, _) = draw;
+            of(&draw).into_iter().map(move |frame| (file, chunk, frame))
         });
         if size == 0 {
             return rows.take(most).collect();
