@@ -137,12 +137,14 @@ def test_rows_that_the_network_damages_when_they_come_again_are_not_served(
     limited(drops, tmp_path / "small", "rows", part=12)
     options: dict[str, Any] = {"shuffle": gm.Blocks(5000, 1), "epochs": 2, "rows": slice(80_000)}
     far, near = loaded("s3://drops/rows", **options), loaded(drops / "drops" / "rows", **options)
-    # Answers of the first pass and of the second, in which each block comes again.
-    for after in (3, 9, 20):
-        server.fail("garbled", operation="get", key="steps", after=after, times=1)
-    before = server.counts()["get"]
-    assert agree(far, near) + agree(far, near) == 320
-    assert server.counts()["get"] - before > 25, "enough answers for all three to be damaged"
+    # An answer of each pass; in the second each block comes again. Two rules at once could damage a block twice.
+    given = 0
+    for _ in range(2):
+        server.fail("garbled", operation="get", key="steps", after=3, times=1)
+        before = server.counts()["get"]
+        given += agree(far, near)
+        assert server.counts()["get"] - before > 5, "enough answers for one to be damaged"
+    assert given == 320
 
 
 def test_a_kill_while_blocks_are_freed_loses_a_block_at_most(server: FaultServer, drops: Path, tmp_path: Path) -> None:

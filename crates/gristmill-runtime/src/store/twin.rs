@@ -155,7 +155,7 @@ impl Twin {
             return Ok(());
         }
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
-        self.bring(wanted, false).map_err(|e| e.in_source(self.path.display().to_string()))
+        self.bring(wanted).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
     /// Whether the bytes of these ranges are there, as far as the file reaches. They stay, unless something frees blocks of this twin.
@@ -167,29 +167,36 @@ impl Twin {
         self.missing.load(Ordering::Acquire) == 0 || ranges.iter().all(has_all)
     }
 
-    /// Fetches again what is there of these ranges: it was found to be wrong.
+    /// Fetches again what is there of these ranges: it was found to be wrong. Waits for what another thread fetches again already.
     ///
     /// Errors: as [`Twin::have`].
     pub(super) fn again(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Result<()> {
-        let wrong = missing(ranges, self.len, |block| !self.is_there(block));
+        let mut fetched = self.fetching();
+        let others = missing(ranges, self.len, |block| !fetched.contains(&block));
+        let wrong = missing(ranges, self.len, |block| fetched.contains(&block) || !self.is_there(block));
+        // Another thread finds them claimed and missing, or there and not claimed.
         for block in &wrong {
-            self.note(*block, 0)?;
             let bit = 1 << (block % 64);
             if self.there[(block / 64) as usize].fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
                 self.missing.fetch_add(1, Ordering::AcqRel);
             }
         }
-        self.bring(wrong, true).map_err(|e| e.in_source(self.path.display().to_string()))
+        fetched.extend(&wrong);
+        drop(fetched);
+        let claim = Claim { twin: Arc::clone(self), blocks: wrong };
+        claim.blocks.iter().try_for_each(|block| self.note(*block, 0))?;
+        let fetched = self.fetch(&claim.blocks);
+        drop(claim);
+        fetched.and_then(|()| self.bring(others)).map_err(|e| e.in_source(self.path.display().to_string()))
     }
 
-    /// Brings blocks that were not there, `again` whatever the cache has: those that nobody brings now; waits for the others.
-    fn bring(self: &Arc<Self>, mut wanted: Vec<u64>, again: bool) -> Result<()> {
+    /// Brings blocks that were not there: those that nobody brings now; waits for the others.
+    fn bring(self: &Arc<Self>, mut wanted: Vec<u64>) -> Result<()> {
         while !wanted.is_empty() {
             let fetched = self.fetching();
             wanted.retain(|block| !self.is_there(*block));
             let claim = self.claimed(fetched, &wanted);
             match claim {
-                Ok(claim) if again => self.fetch(&claim.blocks)?,
                 Ok(claim) => claim.bring()?,
                 Err(fetched) if !wanted.is_empty() => drop(self.arrived.wait(fetched)),
                 Err(_) => {}

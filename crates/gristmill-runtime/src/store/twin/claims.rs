@@ -61,7 +61,7 @@ impl Claims {
         // What was claimed first: nobody waits for a thread that waits.
         if !Claims::bring_ours(&mut all)? {
             for Claims { twin, wanted, .. } in &mut all {
-                let brought = twin.bring(std::mem::take(wanted), false);
+                let brought = twin.bring(std::mem::take(wanted));
                 brought.map_err(|e| e.in_source(twin.path.display().to_string()))?;
             }
         }

@@ -114,6 +114,29 @@ fn blocks_count_how_often_they_came() {
     assert!(!later.has(&[all]) && later.has(&[(0, BLOCK), (2 * BLOCK, 3 * BLOCK)]));
 }
 
+/// A thread checked the bytes while another fetched them again, and found the old ones wrong once more.
+#[test]
+fn who_asks_for_a_block_that_comes_again_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (twin, _) = alone(folder.path(), &far(3 * BLOCK, 7));
+    brought(&twin, 0, 3);
+    // The other thread has claimed it.
+    let wrong = 1 << 1;
+    twin.there[0].fetch_and(!wrong, Ordering::SeqCst);
+    twin.missing.fetch_add(1, Ordering::SeqCst);
+    twin.fetching().insert(1);
+    std::thread::scope(|threads| {
+        let asks = threads.spawn(|| twin.again(&[(BLOCK, BLOCK + 9)]));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!asks.is_finished(), "the block is on its way");
+        twin.fetch(&[1]).unwrap();
+        twin.fetching().remove(&1);
+        twin.arrived.notify_all();
+        asks.join().unwrap().unwrap();
+    });
+    assert_eq!(twin.arrivals((BLOCK, BLOCK + 9)), 2, "it came again once");
+}
+
 #[test]
 fn a_pool_frees_one_block_after_another_until_the_rest_fits() {
     let _cache = cache();
