@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -91,25 +92,36 @@ impl Bucket {
     }
 }
 
-/// Every file below a folder, with a digest of its bytes.
+/// Every file below a folder, with a digest of its bytes. A server may still finish what a process that was stopped asked for: what moves
+/// meanwhile is listed again.
 pub(crate) fn tree(folder: &str) -> BTreeMap<String, u64> {
+    for _ in 0..100 {
+        match listed(Path::new(folder)) {
+            Err(e) if e.kind() == ErrorKind::NotFound && Path::new(folder).is_dir() => {}
+            found => return found.unwrap(),
+        }
+    }
+    panic!("the files below {folder} move all the time");
+}
+
+fn listed(folder: &Path) -> std::io::Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![PathBuf::from(folder)];
+    let mut folders = vec![folder.to_owned()];
     while let Some(at) = folders.pop() {
-        for entry in std::fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(at)? {
+            let path = entry?.path();
             match path.is_dir() {
                 true => folders.push(path),
                 false => {
                     let name = path.strip_prefix(folder).unwrap().display().to_string();
                     let mut digest = DefaultHasher::new();
-                    std::fs::read(&path).unwrap().hash(&mut digest);
+                    std::fs::read(&path)?.hash(&mut digest);
                     found.insert(name, digest.finish());
                 }
             }
         }
     }
-    found
+    Ok(found)
 }
 
 #[test]
