@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use gristmill_engine::store::{Cache, HeldFile, Pool, Residence, set_cache};
 use gristmill_format::Result as Read;
@@ -24,6 +25,9 @@ const ROOM: u64 = 4 * BLOCK;
 
 /// Bytes of a page of a disk.
 const PAGE: u64 = 4096;
+
+/// How often a world asks for a pool, every 10 ms.
+const LOCKED: u32 = 500;
 
 /// What the file is called.
 const FILE: &str = "s3://sim/rows";
@@ -85,6 +89,18 @@ fn said(e: impl std::fmt::Display) -> Ended {
     Ended::Refused(e.to_string())
 }
 
+/// The pool of files. A program that another thread starts has a copy of all descriptors for a moment, that of the lock of the pool before among
+/// them: so long the cache has no room.
+fn pool(files: &[(&Path, &Arc<dyn ReadAt>)]) -> Result<Arc<Pool>, Ended> {
+    for _ in 0..LOCKED {
+        if let Some(pool) = Pool::for_files(files).map_err(said)? {
+            return Ok(pool);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(Ended::Wrong("the cache keeps the whole file, or has no room".to_owned()))
+}
+
 impl Opened {
     fn new(reading: &Reading, bytes: &Arc<[u8]>, root: &Path) -> Result<Self, Ended> {
         let alone = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,8 +110,7 @@ impl Opened {
         let path = Path::new(FILE);
         let from: Arc<dyn ReadAt> = Arc::clone(&far) as _;
         let file = if reading.bounded {
-            let pool = Pool::for_files(&[(path, &from)]).map_err(said)?;
-            let pool = pool.ok_or_else(|| Ended::Wrong("the cache keeps the whole file".to_owned()))?;
+            let pool = pool(&[(path, &from)])?;
             HeldFile::of_pool(path, from, 0, reading.len, &pool).map_err(said)?
         } else {
             HeldFile::of(path, from, 0, reading.len, Residence::Mapped).map_err(said)?
