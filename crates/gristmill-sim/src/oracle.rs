@@ -1,11 +1,13 @@
 //! Which row stands where in each batch, and what is in it: by docs/format/order.md, lanes.md, journal.md and bulletformat.md
 //! alone. Sequential, slow and obvious; nothing here calls gristmill, and what no page says is a fault of the pages.
 
+mod draws;
 pub mod packs;
 pub mod rows;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use draws::{Draws, at, key, of, perm};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// A board, as it is stored.
@@ -94,6 +96,10 @@ pub struct Stream {
     pub ranks: (u64, u64),
     /// Rows of a batch of this rank.
     pub batch: usize,
+    /// Files of a second directory, in any order. Without any there is none.
+    pub second: Vec<File>,
+    /// Weights of both directories in the join.
+    pub weights: [f64; 2],
 }
 
 /// A pass over the frames of a chunk of which each use gives a share.
@@ -104,88 +110,6 @@ struct Pass {
     carried: f64,
     /// Frames that the pass before gave.
     passed: Vec<bool>,
-}
-
-/// 32-bit words of `key.at(n)`.
-#[derive(Clone)]
-struct Draws {
-    key: [u32; 2],
-    n: u64,
-    block: u64,
-    words: [u32; 4],
-    /// How many words of the block were drawn.
-    drawn: usize,
-}
-
-impl Draws {
-    fn word(&mut self) -> u32 {
-        if self.drawn == 4 {
-            let halves = |x: u64| [x as u32, (x >> 32) as u32];
-            let ([a, b], [c, d]) = (halves(self.n), halves(self.block));
-            self.words = philox([a, b, c, d], self.key);
-            (self.block, self.drawn) = (self.block + 1, 0);
-        }
-        self.drawn += 1;
-        self.words[self.drawn - 1]
-    }
-
-    fn bits(&mut self) -> u64 {
-        let low = u64::from(self.word());
-        low + (u64::from(self.word()) << 32)
-    }
-
-    fn below(&mut self, m: u64) -> u64 {
-        loop {
-            let product = u128::from(self.bits()) * u128::from(m);
-            if product as u64 >= m.wrapping_neg() % m {
-                return (product >> 64) as u64;
-            }
-        }
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * 2f64.powi(-53)
-    }
-}
-
-fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
-        let (p, q) = (u64::from(c[0]) * 0xD251_1F53, u64::from(c[2]) * 0xCD9E_8D57);
-        c = [(q >> 32) as u32 ^ c[1] ^ k[0], q as u32, (p >> 32) as u32 ^ c[3] ^ k[1], p as u32];
-        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
-    }
-    c
-}
-
-fn key(seed: u64, domain: &str) -> u64 {
-    xxh3_64(&[&seed.to_le_bytes(), domain.as_bytes()].concat())
-}
-
-fn of(key: u64, name: &str, number: u64) -> u64 {
-    xxh3_64(&[&key.to_le_bytes()[..], &number.to_le_bytes(), name.as_bytes()].concat())
-}
-
-fn at(key: u64, n: u64) -> Draws {
-    Draws { key: [key as u32, (key >> 32) as u32], n, block: 0, words: [0; 4], drawn: 4 }
-}
-
-/// What stands at each place of a permutation of `n` numbers.
-fn perm(key: u64, n: u64) -> impl Fn(u64) -> u64 {
-    let bits = 64 - (n - 1).leading_zeros();
-    let half = bits.div_ceil(2).max(1);
-    let mut draws = at(key, n);
-    let keys: [u64; 8] = std::array::from_fn(|_| draws.bits());
-    move |mut x| loop {
-        for k in keys {
-            let (left, right) = (x >> half, x & ((1 << half) - 1));
-            let mut m = (right ^ k).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            m = (m ^ m >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-            x = (right << half) + ((left ^ m >> 29) & ((1 << half) - 1));
-        }
-        if x < n {
-            return x;
-        }
-    }
 }
 
 /// A name in natural order: runs of digits as numbers, all else byte by byte.
@@ -217,6 +141,24 @@ struct Held {
     uses: u64,
     undrawn: bool,
     gone: bool,
+}
+
+/// What one directory gives: files of the first scan, `first` of them, and then those that came later.
+struct Input<'a> {
+    /// Of the directory, from 1.
+    number: u64,
+    files: &'a [File],
+    later: &'a [Later],
+    first: usize,
+    /// Number of files of directories before this one.
+    before: usize,
+}
+
+impl Input<'_> {
+    /// The name of its stage of a sort.
+    fn named(&self, stage: &str) -> String {
+        if self.number == 1 { stage.to_owned() } else { format!("{stage}_{}", self.number) }
+    }
 }
 
 impl Stream {
@@ -254,6 +196,11 @@ impl Stream {
         self.lanes().all(|lane| files.iter().any(|file| self.has_chunk(file, lane)))
     }
 
+    /// Whether each lane of this rank has a chunk of each directory. If one has none, the stream may end with an error at any batch.
+    pub fn is_fed(&self, files: &[File]) -> bool {
+        self.feeds(files) && (self.second.is_empty() || self.feeds(&self.second))
+    }
+
     /// Returns whether the limit allows draw `d` of a lane that counts `chunks` chunks.
     fn allows(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
@@ -266,9 +213,15 @@ impl Stream {
         self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)
     }
 
-    /// Frames of a use of a chunk with `n` of them. `passes`: where the passes of each chunk stand, since each begins where the one before ends.
-    fn frames(&self, file: &File, chunk: usize, n: u64, used: u64, passes: &mut BTreeMap<u64, Pass>) -> Vec<usize> {
-        let key = of(key(self.seed, "unpack"), file.key(), chunk as u64);
+    /// Frames of a use of a chunk with `n` of them. `unpack`: key of the stage. `passes`: where the passes of each chunk stand, since each begins where the one before ends.
+    fn frames(
+        &self,
+        (unpack, file, chunk): (u64, &File, usize),
+        n: u64,
+        used: u64,
+        passes: &mut BTreeMap<u64, Pass>,
+    ) -> Vec<usize> {
+        let key = of(unpack, file.key(), chunk as u64);
         if let Some(count) = self.count {
             let count = count.min(n);
             let place = |q: u64| perm(of(key, "pass", q / n), n)(q % n) as usize;
@@ -304,7 +257,8 @@ impl Stream {
 
     /// Chunks in the order of their draws, with their use: `files` are those of the first scan, with ids from 0 in their order,
     /// and then those of `later`. At most `most`.
-    fn draws(&self, files: &[File], later: &[Later], first: usize, lane: u64, most: usize) -> Vec<(usize, usize, u64)> {
+    fn draws(&self, input: &Input<'_>, lane: u64, most: usize) -> Vec<(usize, usize, u64)> {
+        let Input { files, later, first, .. } = *input;
         let chunks = |file: usize| (0..files[file].chunks.len()).filter(move |c| self.own(&files[file], *c, lane));
         let all: Vec<(usize, usize)> = (0..first).flat_map(|f| chunks(f).map(move |c| (f, c))).collect();
         let Some(pool) = self.pool else {
@@ -330,7 +284,7 @@ impl Stream {
         let oldest = window.front().map_or(first, |oldest| oldest.file);
         let mut counted = all.iter().filter(|(file, _)| self.law.is_some() || *file >= oldest).count();
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
-        let key = self.stage("pool", lane);
+        let key = self.stage(&input.named("pool"), lane);
         for d in 0..most as u64 {
             while let Some((n, file)) = coming.next_if(|(_, later)| later.at <= d) {
                 if !self.admits(counted, file.at) {
@@ -356,29 +310,55 @@ impl Stream {
         drawn
     }
 
-    /// At most `most` rows of one lane.
-    fn lane(&self, files: &[File], later: &[Later], first: usize, lane: u64, most: usize) -> Vec<Row> {
-        let size = self.share(self.reservoir, lane) as usize;
+    /// Rows of one input of a lane, with as many draws as give more than `most`.
+    fn input(&self, input: &Input<'_>, lane: u64, most: usize) -> Vec<Row> {
         // A draw gives a row at least once in a while; of those that give none there is a bounded number.
-        let enough = 64 * (most + size) + 4096;
-        let mut passes = BTreeMap::new();
-        let mut of = |(file, chunk, used): &(usize, usize, u64)| match &files[*file].chunks[*chunk] {
-            Some(boards) => self.frames(&files[*file], *chunk, boards.len() as u64, *used, &mut passes),
+        let enough = 64 * most + 4096;
+        let (mut passes, unpack) = (BTreeMap::new(), key(self.seed, &input.named("unpack")));
+        let mut of = |(file, chunk, used): &(usize, usize, u64)| match &input.files[*file].chunks[*chunk] {
+            Some(boards) => self.frames((unpack, &input.files[*file], *chunk), boards.len() as u64, *used, &mut passes),
             None => Vec::new(),
         };
         // Mostly fewer are enough.
         let (mut tried, mut draws) = (16, Vec::new());
-        while tried < enough && draws.iter().map(|draw| of(draw).len()).sum::<usize>() <= most + size {
+        while tried < enough && draws.iter().map(|draw| of(draw).len()).sum::<usize>() <= most {
             tried = enough.min(tried * 4);
-            draws = self.draws(files, later, first, lane, tried);
+            draws = self.draws(input, lane, tried);
             if draws.len() < tried {
                 break;
             }
         }
         let rows = draws.into_iter().flat_map(|draw| {
             let (file, chunk, _) = draw;
-            of(&draw).into_iter().map(move |frame| (file, chunk, frame))
+            of(&draw).into_iter().map(move |frame| (input.before + file, chunk, frame))
         });
+        rows.collect()
+    }
+
+    /// Rows of a lane as they are joined.
+    fn joined(&self, inputs: &[Input<'_>], lane: u64, most: usize) -> Vec<Row> {
+        let mut rows = inputs.iter().map(|input| self.input(input, lane, most).into_iter());
+        let (Some(mut one), Some(mut other)) = (rows.next(), rows.next()) else {
+            return inputs.first().map(|only| self.input(only, lane, most)).unwrap_or_default();
+        };
+        let (key, mut weights, mut joined) = (self.stage("join", lane), self.weights, Vec::new());
+        while joined.len() <= most
+            && let Some(input) = at(key, joined.len() as u64).choice(weights)
+        {
+            match if input == 0 { one.next() } else { other.next() } {
+                Some(row) => joined.push(row),
+                // A pool that gives no row gives none later, either.
+                None if self.pool.is_some() => break,
+                None => weights[input] = 0.0,
+            }
+        }
+        joined
+    }
+
+    /// At most `most` rows of one lane.
+    fn lane(&self, inputs: &[Input<'_>], lane: u64, most: usize) -> Vec<Row> {
+        let size = self.share(self.reservoir, lane) as usize;
+        let rows = self.joined(inputs, lane, most + size).into_iter();
         if size == 0 {
             return rows.take(most).collect();
         }
@@ -407,14 +387,25 @@ impl Stream {
     /// At most `most` rows of this rank: `files` are those of the first scan in any order, `later` in that of the journal. Rows
     /// name files by their number in the list that is returned with them.
     pub fn rows(&self, files: &[File], later: &[Later], most: usize) -> (Vec<Row>, Vec<File>) {
-        let mut all = files.to_vec();
-        all.sort_by_cached_key(|file| (natural(file.key()), file.key().to_owned(), file.name.clone()));
+        let in_order = |files: &[File]| {
+            let mut files = files.to_vec();
+            files.sort_by_cached_key(|file| (natural(file.key()), file.key().to_owned(), file.name.clone()));
+            files
+        };
+        let mut all = in_order(files);
         let first = all.len();
         all.extend(later.iter().map(|later| later.file.clone()));
+        let before = all.len();
+        all.extend(in_order(&self.second));
+        let (one, other) = all.split_at(before);
+        let mut inputs = vec![Input { number: 1, files: one, later, first, before: 0 }];
+        if !other.is_empty() {
+            inputs.push(Input { number: 2, files: other, later: &[], first: other.len(), before });
+        }
         let (ranks, rank) = self.ranks;
         let each = most.div_ceil((self.lanes / ranks) as usize);
         let of_lane = |lane: u64| match lane % ranks == rank {
-            true => self.lane(&all, later, first, lane, each),
+            true => self.lane(&inputs, lane, each),
             false => Vec::new(),
         };
         let lanes: Vec<Vec<Row>> = (0..self.lanes).map(of_lane).collect();

@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
     /// The loader of one rank of a start, in a world of its own, on a table of its own.
     fn loader(&self, start: &Start, rank: u64, chooser: &Chooser) -> Found<(Arc<World>, Arc<Boards>, IndexLoader)> {
         let s = self.scenario;
-        let world = World::new(chooser.clone(), Arc::clone(&self.disk));
+        let world = World::new(chooser.clone(), Arc::clone(&self.disk), None);
         let own: Arc<dyn Meanwhile> = Arc::clone(&world) as _;
         let table = Boards::new(s.rows, s.far, start.broken, Arc::downgrade(&own));
         let mut rows = gristmill_engine::runtime::intervals::Intervals::default();

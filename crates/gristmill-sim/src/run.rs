@@ -16,14 +16,13 @@ use std::time::Duration;
 use gristmill_engine::pipeline::{StageMetrics, promise};
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 
-use crate::boards;
 use crate::case::{Case, Outcome, PATIENCE, folder, revert, written};
 use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, State};
 use crate::disk::Disk;
 use crate::memory;
 use crate::oracle::{self, Board, File};
-use crate::scenario::{EVENTFUL, Given, Scenario};
+use crate::scenario::{EVENTFUL, Given, SECOND, Scenario};
 use crate::world::World;
 use published::Publishing;
 
@@ -55,6 +54,8 @@ struct Run<'a> {
     scenario: &'a Scenario,
     folder: Option<PathBuf>,
     disk: Arc<Disk>,
+    /// That of the second directory.
+    second: Arc<Disk>,
     step: u64,
     /// The step from which nothing is wrong any more.
     calm: u64,
@@ -117,12 +118,12 @@ pub fn run(scenario: &Scenario) -> Outcome {
     };
     let mut run = Run::new(scenario, folder.as_ref().map(|folder| folder.path().to_owned()));
     for file in &scenario.files {
-        run.disk.write(&file.name, bytes(file), true);
+        run.disk.write(&file.name, file.bytes(), true);
     }
     let failure = run.whole().err();
     Outcome {
         failure,
-        coverage: run.disk.coverage(),
+        coverage: run.met(),
         steps: run.step,
         batches: run.compared,
         unsignalled: run.unsignalled,
@@ -131,8 +132,9 @@ pub fn run(scenario: &Scenario) -> Outcome {
     }
 }
 
-fn bytes(file: &Given) -> Vec<u8> {
-    boards::file(file.content, file.boards, file.damage)
+/// Files as the oracle takes them.
+fn files(given: &[Given]) -> Vec<File> {
+    given.iter().map(|file| File::of(&file.name, &file.bytes())).collect()
 }
 
 impl<'a> Run<'a> {
@@ -140,10 +142,13 @@ impl<'a> Run<'a> {
         let mut crashes = scenario.crashes.clone();
         crashes.sort_unstable();
         crashes.reverse();
+        let second = Disk::default();
+        scenario.second.iter().for_each(|file| second.write(&file.name, file.bytes(), true));
         Run {
             scenario,
             folder,
             disk: Arc::default(),
+            second: Arc::new(second),
             step: 0,
             calm: EVENTFUL,
             next_deed: 0,
@@ -171,7 +176,8 @@ impl<'a> Run<'a> {
         for process in 0.. {
             if process > 0 {
                 self.disk = Arc::new(self.disk.again());
-                self.disk.reached(State::Resumed);
+                self.second = Arc::new(self.second.again());
+                self.reached(State::Resumed);
             }
             match self.process(process, state)? {
                 After::Nothing => break,
@@ -184,14 +190,13 @@ impl<'a> Run<'a> {
     /// One process; whether it crashed, and what the next one resumes from.
     fn process(&mut self, process: u64, state: Option<String>) -> Found<After> {
         let chooser = Chooser::new(self.scenario.seed).apart(process + 1);
-        let world = World::new(chooser.clone(), Arc::clone(&self.disk));
+        let world = World::new(chooser.clone(), Arc::clone(&self.disk), Some((SECOND, Arc::clone(&self.second))));
         let config = self.scenario.config(self.folder.as_deref());
         let loader = config.and_then(|config| DataLoader::within(config, Arc::clone(&world) as _));
         let loader = loader.map_err(|e| format!("the configuration is refused: {e}"))?;
-        let before = self.disk.coverage();
+        let before = self.met();
         let done = self.drive(&loader, &world, chooser.apart(7), state);
-        let said =
-            if matches!(done, Ok(After::Nothing)) { said(&loader, &before, &self.disk.coverage()) } else { Ok(()) };
+        let said = if matches!(done, Ok(After::Nothing)) { said(&loader, &before, &self.met()) } else { Ok(()) };
         let crashed = matches!(done, Ok(After::Another(_)));
         if crashed {
             // Threads end where they stand, and nobody says goodbye.
@@ -274,7 +279,7 @@ impl<'a> Run<'a> {
                     world.hungers(false);
                     since = 0;
                     if !resumed {
-                        self.disk.reached(State::Running);
+                        self.reached(State::Running);
                     }
                     let number = batch.number;
                     let got = Got::of(&batch);
@@ -347,7 +352,7 @@ impl<'a> Run<'a> {
 
     /// Tasks that nobody was woken for while the consumer waited. Files that are tried again later are the exception.
     fn count_unsignalled(&self, world: &World) -> u64 {
-        let met = self.disk.coverage();
+        let met = self.met();
         let rests = [
             Fault::Broken,
             Fault::Forbidden,
@@ -365,7 +370,7 @@ impl<'a> Run<'a> {
     fn refused(&mut self, error: &Error) -> Found<Option<After>> {
         let text = error.to_string();
         // Files that its state needs are not what they were: it says so, and what it gave before is compared.
-        let met = self.disk.coverage();
+        let met = self.met();
         let changed = [Fault::Grew, Fault::Stale, Fault::Replaced, Fault::Vanished, Fault::Renamed];
         if text.contains("saved state does not fit") && changed.iter().any(|fault| met.of(*fault) > 0) {
             return Ok(Some(After::Nothing));
@@ -399,11 +404,6 @@ impl<'a> Run<'a> {
         Err(format!("something still runs {STOPPED} steps after the stop"))
     }
 
-    /// The boards of the files, as the oracle takes them.
-    fn files(&self) -> Vec<File> {
-        self.scenario.files.iter().map(|file| File::of(&file.name, &bytes(file))).collect()
-    }
-
     /// What decides the stream, as the oracle takes it.
     fn stream(&self) -> oracle::Stream {
         let s = self.scenario;
@@ -419,6 +419,8 @@ impl<'a> Run<'a> {
             lanes: s.lanes.into(),
             ranks: (s.ranks.0.into(), s.ranks.1.into()),
             batch: s.share(),
+            second: files(&s.second),
+            weights: s.weights,
         }
     }
 
@@ -428,10 +430,11 @@ impl<'a> Run<'a> {
         let stream = self.stream();
         let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
             Some(folder) => journal::read(&folder.join(s.of_rank("journal")), &self.disk)?,
-            None => (self.files(), Vec::new()),
+            None => (files(&s.files), Vec::new()),
         };
         let beyond = self.ended.is_some() || self.refusal.is_some();
         let most = (self.got.len() + usize::from(beyond)) * s.share();
+        let is_fed = stream.is_fed(&files);
         let (rows, files) = memory::aside(|| stream.rows(&files, &later, most));
         let board = |row: &oracle::Row| -> Board {
             files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
@@ -441,7 +444,7 @@ impl<'a> Run<'a> {
         if self.ended.is_some_and(|ended| ended != whole as u64) {
             return Err(format!("it ended after {:?} batches of {whole}", self.ended));
         }
-        if let Some(refusal) = self.refusal.as_ref().filter(|_| rows.len() == most) {
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| is_fed && rows.len() == most) {
             return Err(format!("it ended with an error where the pages have another batch: {refusal}"));
         }
         for got in &self.got {

@@ -9,7 +9,7 @@ use gristmill_engine::config::{
 };
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
-use crate::boards::Damage;
+use crate::boards::{self, Damage};
 use crate::chooser::Chooser;
 use crate::less::Less;
 use aim::Aim;
@@ -25,6 +25,13 @@ pub struct Given {
     pub boards: usize,
     /// What is wrong with it.
     pub damage: Option<Damage>,
+}
+
+impl Given {
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        boards::file(self.content, self.boards, self.damage)
+    }
 }
 
 /// What happens to the disk or by the consumer.
@@ -77,6 +84,10 @@ pub struct Scenario {
     pub seed: u64,
     /// Files of the first scan.
     pub files: Vec<Given>,
+    /// Files of a second directory. Without any there is none.
+    pub second: Vec<Given>,
+    /// Weights of both directories.
+    pub weights: [f64; 2],
     /// What happens, at which step.
     pub deeds: Vec<(u64, Deed)>,
     /// What happens once a state comes.
@@ -129,6 +140,9 @@ pub struct Scenario {
 
 /// Bytes of a decoded chunk at most: eight times those of 256 boards.
 const MOST_BYTES: u64 = 64 << 10;
+
+/// The place of the second directory.
+pub const SECOND: &str = "/second";
 
 /// The steps in which deeds are done.
 pub const EVENTFUL: u64 = 400;
@@ -192,6 +206,8 @@ impl Scenario {
             seed,
             deeds,
             aim: None,
+            second: Vec::new(),
+            weights: [1.0, 1.0],
             crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
             stale: u64::from(c.once_in(3)),
             begins_again: false,
@@ -239,7 +255,27 @@ impl Scenario {
         if let Some(pair) = aim::of(seed) {
             made.aim_at(pair, &mut Chooser::new(seed).apart(0x6169_6d73));
         }
+        made.join(&mut Chooser::new(seed).apart(0x6a6f_696e));
         made
+    }
+
+    /// Joins a second directory in some of the worlds that watch nothing.
+    fn join(&mut self, c: &mut Chooser) {
+        if self.watch || !c.once_in(4) {
+            return;
+        }
+        for i in 0..c.within(1, 3) * u64::from(self.lanes) {
+            let boards = if c.once_in(6) { 250 + c.below(300) as usize } else { 1 + c.below(30) as usize };
+            let damage = (i > 0 && c.once_in(8)).then_some(Damage::Cut);
+            let name = format!("other{}-{i}.bf", c.below(30));
+            self.second.push(Given { name, content: 6000 + i, boards, damage });
+        }
+        self.weights = [c.of(&[1.0, 0.5, 3.0]), c.of(&[1.0, 0.1, 2.0])];
+        if c.once_in(2) {
+            let file = self.files.len() + c.below(self.second.len() as u64) as usize;
+            self.deeds.push((c.below(EVENTFUL), Deed::Break(file, c.once_in(2))));
+            self.deeds.sort_by_key(|(at, _)| *at);
+        }
     }
 
     /// Changes some of the worlds that watch. In some it replaces a file. In some it adds several files at once, and makes the state
@@ -309,7 +345,11 @@ impl Scenario {
     /// Errors: what the preset says.
     pub fn config(&self, folder: Option<&Path>) -> gristmill_engine::Result<DataLoaderConfig> {
         let beside = |name: &str, wanted: bool| folder.filter(|_| wanted).map(|folder| folder.join(name));
-        let directories = vec![Weighted { directory: PathBuf::from("/sim"), weight: 1.0 }];
+        let [first, second] = self.weights;
+        let mut directories = vec![Weighted { directory: PathBuf::from("/sim"), weight: first }];
+        if !self.second.is_empty() {
+            directories.push(Weighted { directory: PathBuf::from(SECOND), weight: second });
+        }
         let mut config = lc0(&Lc0Preset {
             directories,
             pool: self.pool.unwrap_or(1),
@@ -352,6 +392,7 @@ impl Scenario {
     pub fn smaller(&self) -> Vec<Self> {
         let mut less = Less::of(self);
         less.push(|s| s.deeds.clear());
+        less.push(|s| s.second.clear());
         less.push(|s| s.aim = None);
         less.push(|s| s.crashes.clear());
         less.push(|s| s.stop_at = None);
@@ -366,6 +407,8 @@ impl Scenario {
         (1..self.files.len()).for_each(|i| less.push(|s| _ = s.files.remove(i)));
         (0..self.files.len()).for_each(|i| less.push(|s| s.files[i].boards = s.files[i].boards.div_ceil(2)));
         (0..self.files.len()).for_each(|i| less.push(|s| s.files[i].damage = None));
+        (1..self.second.len()).for_each(|i| less.push(|s| _ = s.second.remove(i)));
+        (0..self.second.len()).for_each(|i| less.push(|s| s.second[i].boards = s.second[i].boards.div_ceil(2)));
         less.push(|s| s.batches = s.batches.div_ceil(2));
         less.push(|s| s.reservoir /= 2);
         less.push(|s| s.epochs = 1);

@@ -47,6 +47,8 @@ pub struct World {
     inner: Mutex<Inner>,
     chooser: Mutex<Chooser>,
     disk: Arc<Disk>,
+    /// Another disk, and its place.
+    second: Option<(&'static str, Arc<Disk>)>,
 }
 
 impl std::fmt::Debug for World {
@@ -56,11 +58,12 @@ impl std::fmt::Debug for World {
 }
 
 impl World {
-    /// A machine with a disk.
-    pub fn new(chooser: Chooser, disk: Arc<Disk>) -> Arc<Self> {
-        let world = Arc::new(World { inner: Mutex::default(), chooser: Mutex::new(chooser), disk: Arc::clone(&disk) });
+    /// A machine with a disk, and one more at a place.
+    pub fn new(chooser: Chooser, disk: Arc<Disk>, second: Option<(&'static str, Arc<Disk>)>) -> Arc<Self> {
+        let world = Arc::new(World { inner: Mutex::default(), chooser: Mutex::new(chooser), disk, second });
         let own: Arc<dyn Meanwhile> = Arc::clone(&world) as _;
-        disk.inhabit(Arc::downgrade(&own));
+        let disks = [&world.disk].into_iter().chain(world.second.iter().map(|(_, disk)| disk));
+        disks.for_each(|disk| disk.inhabit(Arc::downgrade(&own)));
         world
     }
 
@@ -202,8 +205,9 @@ impl Crew for World {
 }
 
 impl Ground for World {
-    fn open(&self, _place: &Path) -> Result<Arc<dyn Store>> {
-        Ok(Arc::clone(&self.disk) as Arc<dyn Store>)
+    fn open(&self, place: &Path) -> Result<Arc<dyn Store>> {
+        let second = self.second.as_ref().filter(|(own, _)| Path::new(own) == place).map(|(_, disk)| disk);
+        Ok(Arc::clone(second.unwrap_or(&self.disk)) as Arc<dyn Store>)
     }
 }
 

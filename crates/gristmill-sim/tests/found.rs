@@ -13,6 +13,8 @@ fn world(seed: u64, files: &[(&str, u64, usize)], deeds: &[(u64, Deed)]) -> Scen
     Scenario {
         seed,
         files: files.iter().map(|(name, content, boards)| file(name, *content, *boards)).collect(),
+        second: Vec::new(),
+        weights: [1.0, 1.0],
         deeds: deeds.to_vec(),
         aim: None,
         crashes: Vec::new(),

@@ -66,6 +66,20 @@ fn rows_are_where_the_pages_say_for_every_rank_of_every_start() {
     assert!(batches > 3 * WORLDS && coverage.of(Fault::Broken) > 0 && coverage.of(Fault::Crashed) > 0);
 }
 
+/// Two directories are joined in two lanes: whichever batch a process ends after, another resumes with the same batches.
+#[test]
+fn joined_directories_resume_after_every_batch() {
+    let many = (0..).map(Scenario::new).filter(|s| !s.second.is_empty() && s.lanes == 2);
+    let plain =
+        many.map(|s| Scenario { deeds: Vec::new(), aim: None, crashes: Vec::new(), stop_at: None, batches: 8, ..s });
+    for base in plain.filter(|s| run(s).batches == 8).take(3) {
+        for batch in 0..7 {
+            let scenario = Scenario { crashes: vec![batch, batch + 1], ..base.clone() };
+            assert_eq!(run(&scenario).failure, None, "{scenario:?}");
+        }
+    }
+}
+
 /// A process crashes while it writes a line of the journal and of the ledger: wherever that line is torn, the next process
 /// resumes from the state, or begins again without one, and the same batches follow.
 #[test]

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{key, of, perm};
+use super::draws::{key, of, perm};
 
 /// How rows are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use gristmill_engine::DataLoader;
 
-use super::{Run, bytes};
+use super::Run;
 use crate::boards;
-use crate::coverage::{Fault, State};
+use crate::coverage::{Coverage, Fault, State};
+use crate::disk::{Disk, Troubles};
 use crate::scenario::{Deed, EVENTFUL};
 
 /// The step from which a world aims no more.
@@ -22,9 +23,9 @@ impl Run<'_> {
     pub(super) fn deeds(&mut self, loader: &DataLoader) {
         if self.step == self.calm {
             for file in std::mem::take(&mut self.growing) {
-                self.disk.write(&file.name, bytes(&file), true);
+                self.disk.write(&file.name, file.bytes(), true);
             }
-            self.disk.trouble(|troubles| *troubles = Default::default());
+            self.trouble(|troubles| *troubles = Default::default());
             self.mended = Some(self.disk.polls());
         }
         while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
@@ -34,7 +35,29 @@ impl Run<'_> {
             self.deed(deed);
         }
         self.aims(loader);
-        self.disk.note(|| State::of_stages(&loader.metrics()));
+        self.disks().for_each(|disk| disk.note(|| State::of_stages(&loader.metrics())));
+    }
+
+    /// The disks of both directories.
+    fn disks(&self) -> impl Iterator<Item = &Disk> {
+        [&*self.disk, &*self.second].into_iter()
+    }
+
+    /// Changes what is wrong with both.
+    fn trouble(&self, change: impl Fn(&mut Troubles)) {
+        self.disks().for_each(|disk| disk.trouble(&change));
+    }
+
+    /// Which faults of both met which states.
+    pub(super) fn met(&self) -> Coverage {
+        let mut met = Coverage::default();
+        self.disks().for_each(|disk| met.merge(&disk.coverage()));
+        met
+    }
+
+    /// Says where the chain is.
+    pub(super) fn reached(&self, state: State) {
+        self.disks().for_each(|disk| disk.reached(state));
     }
 
     /// Does what the world aims at, once its state has come.
@@ -58,11 +81,18 @@ impl Run<'_> {
         match deed {
             Deed::Break(file, disk_fault) => {
                 let fault = if *disk_fault { Fault::Broken } else { Fault::Forbidden };
-                disk.trouble(|troubles| _ = troubles.broken.insert(name(*file), fault));
+                // The files of the second directory follow those of the first.
+                let place = file.checked_sub(self.scenario.files.len());
+                let of_second = place.and_then(|place| self.scenario.second.get(place));
+                let (disk, name) = match of_second {
+                    Some(file) => (Arc::clone(&self.second), file.name.clone()),
+                    None => (disk, name(*file)),
+                };
+                disk.trouble(|troubles| _ = troubles.broken.insert(name, fault));
             }
-            Deed::Mend => disk.trouble(|troubles| *troubles = Default::default()),
-            Deed::Away => disk.trouble(|troubles| troubles.away = true),
-            Deed::Short => disk.trouble(|troubles| troubles.short = true),
+            Deed::Mend => self.trouble(|troubles| *troubles = Default::default()),
+            Deed::Away => self.trouble(|troubles| troubles.away = true),
+            Deed::Short => self.trouble(|troubles| troubles.short = true),
             Deed::Stale => disk.trouble(|troubles| troubles.stale = true),
             Deed::Repeated => disk.trouble(|troubles| troubles.repeated = true),
             Deed::Double => disk.trouble(|troubles| troubles.doubled = true),
@@ -72,11 +102,11 @@ impl Run<'_> {
             }
             Deed::Arrive(file) => {
                 disk.met(Fault::Arrived);
-                disk.write(&file.name, bytes(file), true);
+                disk.write(&file.name, file.bytes(), true);
             }
             Deed::Grow(file) => {
                 disk.met(Fault::Grew);
-                let whole = bytes(file);
+                let whole = file.bytes();
                 disk.write(&file.name, whole[..whole.len() / 2].to_vec(), false);
                 self.growing.push(file.clone());
             }
@@ -91,7 +121,7 @@ impl Run<'_> {
                 disk.met(Fault::Replaced);
                 disk.swap(&given.name, boards::file(*content, given.boards, None));
             }
-            Deed::Throttle(times) => disk.trouble(|troubles| troubles.throttled = *times),
+            Deed::Throttle(times) => self.trouble(|troubles| troubles.throttled = *times),
             Deed::Behind => disk.trouble(|troubles| troubles.behind = true),
             Deed::Vanish(file) => {
                 disk.met(Fault::Vanished);

@@ -47,7 +47,8 @@ pub(super) fn check(path: &Path, s: &Scenario, (rows, files): (&[Row], &[File]),
         let of = |batch: u64| rows.iter().skip(batch as usize * s.share()).take(s.share());
         let (mut frames, mut sum, mut xor) = (0u64, 0u128, 0u128);
         for (file, chunk, frame) in (*first..*end).flat_map(of) {
-            let name = xxh3_64(&[b"load\0", files[*file].name.as_bytes()].concat());
+            let loader = if *file < files.len() - s.second.len() { "load" } else { "load_2" };
+            let name = xxh3_64(&[loader.as_bytes(), &[0], files[*file].name.as_bytes()].concat());
             let id = [&name.to_le_bytes()[..], &(*chunk as u32).to_le_bytes(), &(*frame as u32).to_le_bytes()].concat();
             (frames, sum, xor) = (frames + 1, sum.wrapping_add(xxh3_128(&id)), xor ^ xxh3_128(&id));
         }

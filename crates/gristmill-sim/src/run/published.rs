@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gristmill_engine::{Engine, Missing};
 
 use super::turns::{Turns, by_turns};
-use super::{After, Found, Got, Run, bytes};
+use super::{After, Found, Got, Run};
 use crate::scenario::{Deed, Scenario};
 
 /// Where states are published, and how often.
@@ -141,14 +141,14 @@ pub(crate) fn process(s: &Scenario, publishing: &Publishing, before: Option<Give
     let mut run = Run::new(s, Some(publishing.folder()));
     run.publishes = Some(publishing);
     for file in &s.files {
-        run.disk.write(&file.name, bytes(file), true);
+        run.disk.write(&file.name, file.bytes(), true);
     }
     let number = u64::from(before.is_some());
     if let Some(before) = before {
         (run.got, run.next_deed) = (before.0, s.deeds.len());
         for (_, deed) in &s.deeds {
             if let Deed::Arrive(file) = deed {
-                run.disk.write(&file.name, bytes(file), true);
+                run.disk.write(&file.name, file.bytes(), true);
             }
         }
     }
