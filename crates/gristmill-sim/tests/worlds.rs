@@ -20,8 +20,8 @@ use gristmill_sim::run::run;
 use gristmill_sim::scenario::{Scenario, aim};
 use gristmill_sim::steering::Steering;
 
-/// Worlds that are run, which takes some seconds without optimization.
-const WORLDS: u64 = 300;
+/// Worlds of streams that are run. With those of rows, three for each, they are 20 000, which take some 90 s of the CPU.
+const WORLDS: u64 = 5000;
 
 /// Worlds of jobs, each of some real processes.
 const JOBS: u64 = 8;
