@@ -244,3 +244,6 @@ fn as_format(error: Error) -> gristmill_format::Error {
         other => gristmill_format::Error::new(gristmill_format::Kind::Missing, other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

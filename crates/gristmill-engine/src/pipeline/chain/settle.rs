@@ -353,3 +353,6 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     }
     Verdict::Fine
 }
+
+#[cfg(test)]
+mod tests;

@@ -347,3 +347,6 @@ fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Ob
     };
     written.map_err(|e| Error::path(journal.path(), &e))
 }
+
+#[cfg(test)]
+pub(in crate::pipeline) mod tests;

@@ -8,6 +8,7 @@ use gristmill_stages::stage::join::{Exhausted, Join};
 use gristmill_stages::stage::sample::{Reservoir, Sampler};
 
 use super::*;
+use crate::pipeline::chain::refill::{For, Refill};
 
 /// A lane with a reservoir, or without any step.
 fn lane(reservoir: usize) -> LaneFold {
@@ -108,4 +109,46 @@ fn what_is_noted_of_a_long_gap_is_bounded() {
         assert!(fold.noted < MOST_CHANGES + 4096);
     }
     assert!(fold.outgoing.is_empty() && fold.delivered.batch > 1 && fold.skips.has(fold.delivered.batch));
+}
+
+#[test]
+fn a_row_that_is_read_again_has_its_position() {
+    let mut fold = Fold::new(vec![lane(0)], true, 4, 4, Skips::default());
+    fold.keyed([(3, 70), (1, 50)].into_iter());
+    assert_eq!(fold.run.keys, [0, 50, 0, 70]);
+}
+
+#[test]
+fn a_batch_that_completes_the_rows_of_a_pass_knows_of_its_end() {
+    for (left, ends) in [(0, 1), (1, 0)] {
+        let mut fold = fold(lane(0), 4, 8, &[]);
+        fold.passes = Some(Passes::default());
+        fold.open(sheet(4));
+        fold.rows((0, 0), &block(4), 0..4, Vec::new);
+        fold.drawn(1, 2, left);
+        fold.took(0);
+        assert_eq!((fold.delivered.batch, fold.delivered.passes), (1, ends), "{left} rows are left");
+    }
+}
+
+/// A fold whose only batch waits for a row of a restored reservoir, and the slot of that row.
+fn waiting() -> (Fold, u32) {
+    let mut fold = fold(lane(0), 1, 4, &[]);
+    let slot = fold.free.pop().unwrap();
+    let refill = Refill { branch: 0, source: 7, chunk: 0, rows: vec![(2, slot)], cached: Vec::new() };
+    fold.refills = Refills::new(vec![refill], false);
+    fold.open(sheet(1));
+    fold.give(0, Row { slot, branch: 0, from: Provenance { source: 7, chunk: 0, frame: 2 } }, Vec::new);
+    (fold, slot)
+}
+
+#[test]
+fn a_batch_that_waits_for_a_row_names_its_chunk_and_ends_with_its_error() {
+    let (mut fold, slot) = waiting();
+    assert_eq!((fold.urgent_refill(), fold.break_off().is_none()), (Some(0), true));
+    assert_eq!(fold.refills.next_to_fetch(For::Batches, Some(0), |_| false), Some(0));
+    fold.refills.failed(0, Error::State("it is damaged".into()), &[(2, slot)]);
+    assert_eq!(fold.urgent_refill(), None);
+    assert!(fold.break_off().is_some_and(|e| e.to_string().contains("it is damaged")));
+    assert!(matches!(fold.ready(), Some(Outgoing::Fault(_))) && matches!(fold.ready(), Some(Outgoing::End)));
 }

@@ -1,0 +1,66 @@
+//! Scans, files that are away and a room that is full -> what a reader begins, waits for and reports, without threads.
+
+use gristmill_stages::config::IoErrors;
+
+use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+use crate::preset::{Lc0Preset, lc0};
+
+#[test]
+fn a_scan_that_ends_without_a_result_ends_the_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let still = Still::blind(&lc0(&options(&[folder.path()])).unwrap());
+    let e = still.next().unwrap_err();
+    assert!(e.contains("the first scan did not complete"), "{e}");
+    assert!(still.next().unwrap().is_none(), "and that is all");
+}
+
+#[test]
+fn one_reader_takes_the_first_scan_in() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 3, None);
+    let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
+    still.search();
+    still.chain().lock().branches[0].starting = true;
+    still.turn();
+    assert!(still.chain().lock().branches[0].drawer.is_none(), "another reader is at it");
+}
+
+#[test]
+fn a_file_of_the_first_scan_that_left_before_any_draw_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 10, Some(5));
+    let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
+    still.search();
+    let tar = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(tar).unwrap();
+    still.search();
+    still.next().unwrap().unwrap();
+    assert_eq!(still.chain().lock().branches[0].drawer.as_ref().unwrap().live(), 5);
+}
+
+#[test]
+fn a_stream_that_does_not_wait_ends_with_the_error_of_a_read() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 1, None);
+    let config = lc0(&Lc0Preset { io_errors: IoErrors::Raise, ..options(&[folder.path()]) }).unwrap();
+    let still = Still::new(&config).begun();
+    let game = folder.path().join("training.1.gz");
+    std::fs::remove_file(&game).unwrap();
+    std::fs::create_dir(&game).unwrap();
+    let e = still.next().unwrap_err();
+    assert!(e.contains("training.1.gz"), "{e}");
+    assert!(still.next().unwrap().is_none(), "once");
+}
+
+#[test]
+fn the_chunk_of_the_next_row_is_read_where_there_is_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 4, None);
+    let still = Still::new(&lc0(&options(&[folder.path()])).unwrap()).begun();
+    let mut held = Vec::new();
+    for size in [1 << 20, 1 << 10, 1] {
+        let stored = || still.chain().lock().stored(size, |_| false);
+        held.extend(std::iter::from_fn(stored));
+    }
+    assert!(still.next().unwrap().is_some(), "beside {} buffers", held.len());
+}
