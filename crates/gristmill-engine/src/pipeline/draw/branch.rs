@@ -415,3 +415,6 @@ fn arrived(plan: &BranchPlan, source: &Source, taken: Option<u64>) -> Option<u64
         _ => taken,
     }
 }
+
+#[cfg(test)]
+mod tests;

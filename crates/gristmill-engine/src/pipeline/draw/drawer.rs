@@ -392,6 +392,8 @@ impl Drawer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+    use crate::preset::{Lc0Preset, lc0};
 
     #[test]
     fn members_that_left_the_window_are_forgotten_unless_they_came_again() {
@@ -416,5 +418,22 @@ mod tests {
         let (uses, undrawn, gone) = (Vec::new(), Vec::new(), vec![0, 3, 6, 9]);
         let pool = PoolState { start: 0, evicted_of_first: 2, uses, undrawn, gone, passes: 0, draws: 0 };
         assert_eq!(of(Some(pool)), [(7, 2), (8, 2), (9, 2)]);
+    }
+
+    #[test]
+    fn a_source_is_taken_in_once_and_its_chunks_are_found_while_the_window_has_them() {
+        let folder = tempfile::tempdir().unwrap();
+        games(folder.path(), 1, 6, None);
+        let still = Still::new(&lc0(&Lc0Preset { pool: 2, ..options(&[folder.path()]) }).unwrap()).begun();
+        let source = |id| still.roster().open(id).unwrap();
+        let mut drawer = still.chain().lock().branches[0].drawer.clone().unwrap();
+        assert_eq!((drawer.has(5), drawer.admit(5, &source(5), None)), (true, None));
+        assert_eq!([0, 1, 2, 3].map(|id| drawer.admit(id, &source(id), None)), [Some(1); 4]);
+        assert_eq!((drawer.sources(), drawer.has(5)), (vec![2, 3], false));
+        // The window has left sources behind: numbers in it do not begin at 0.
+        assert_eq!(drawer.admit(4, &source(4), Some(3)), Some(1));
+        assert_eq!((drawer.live(), drawer.joined()), (1, 7));
+        let draw = drawer.draw().unwrap();
+        assert_eq!((drawer.chunk_at(draw.place), drawer.chunk_at(0)), (Some(draw.at), None));
     }
 }
