@@ -164,6 +164,8 @@ impl LoaderState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+    use crate::preset::{Lc0Preset, lc0};
 
     #[test]
     fn age_is_by_key_then_by_name() {
@@ -215,5 +217,30 @@ mod tests {
         (0..4).for_each(|_| kept.made(&state(Some("AA"), 1, 2)));
         (0..2).for_each(|_| kept.add(&state(Some("AA"), 1, 2)));
         assert_eq!(kept.with_made(&[]), Some(vec![0, 1, 2]), "the state before the scan is none of the last");
+    }
+
+    /// The oldest file of each stage, where these pools compare names by bytes.
+    fn oldest_by(options: &Lc0Preset, by_bytes: &[&str]) -> Vec<String> {
+        let mut config = lc0(options).unwrap();
+        for stage in config.stage.iter_mut().filter(|stage| by_bytes.contains(&stage.name.as_str())) {
+            stage.shuffling_chunk_pool.as_mut().unwrap().key_order = KeyOrder::Bytes;
+        }
+        let still = Still::new(&config);
+        still.search();
+        assert!(still.rosters().iter().all(|roster| roster.ready()));
+        let ids: Ids = still.rosters().iter().flat_map(|roster| roster.files()).map(|file| file.id).collect();
+        oldest(still.chains(), still.rosters(), &ids).into_values().map(|oldest| oldest.name).collect()
+    }
+
+    #[test]
+    fn the_oldest_file_is_by_the_order_of_the_pools_that_draw_from_it() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        [&one, &two].into_iter().for_each(|folder| games(folder.path(), 9, 2, None));
+        let (natural, bytes) = ("training.9.gz", "training.10.gz");
+        let both = options(&[one.path(), two.path()]);
+        assert_eq!(oldest_by(&both, &["pool"]), [bytes, natural]);
+        let split = Lc0Preset { split: vec![("a".into(), 1), ("b".into(), 1)], ..options(&[one.path()]) };
+        assert_eq!(oldest_by(&split, &["pool_a", "pool_b"]), [bytes]);
+        assert_eq!(oldest_by(&split, &["pool_b"]), [natural], "they differ");
     }
 }

@@ -229,3 +229,6 @@ impl Chain {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,8 @@ impl Lost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+    use crate::preset::{Lc0Preset, lc0};
 
     /// Branch, id, name, chunks, rows.
     fn lost(files: &[(usize, u64, &str, u64, u64)]) -> Lost {
@@ -156,5 +158,22 @@ mod tests {
             assert!(e.contains("`game7` is gone") && !e.contains("game8"), "{e}");
             assert_eq!((e.contains(" more. "), e.contains(", and 1 more. ")), (more, more), "{e}");
         }
+    }
+
+    #[test]
+    fn a_row_of_an_input_that_there_is_not_is_lost_nowhere() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        [&one, &two].into_iter().for_each(|folder| games(folder.path(), 1, 3, None));
+        let reservoir =
+            |folders: &[&std::path::Path]| lc0(&Lc0Preset { reservoir: Some(20), ..options(folders) }).unwrap();
+        let original = Still::new(&reservoir(&[one.path(), two.path()]));
+        original.search();
+        original.batches(1);
+        let state = original.chain().state();
+        let inputs: BTreeSet<_> = state.lanes[&0].held().flat_map(HeldRows::rows).flatten().map(|row| row.0).collect();
+        assert_eq!(inputs, [0, 1].into());
+        let alone = Still::new(&reservoir(&[one.path()]));
+        alone.search();
+        assert!(alone.roster().ready() && Lost::of(alone.chain(), &state).by_file().is_empty());
     }
 }

@@ -1,10 +1,13 @@
 //! What runs find of an earlier one: nothing, a journal, a state, or both.
 
+use std::io::Write;
+
 use gristmill_runtime::runtime::journal::Journal;
 use serde_json::json;
 
 use super::*;
 use crate::pipeline::draw::recorded::Recorded;
+use crate::pipeline::loader::launch::tests::still::{Still, games, options};
 use crate::pipeline::plan::plan;
 use crate::preset::{Lc0Preset, Weighted, lc0};
 
@@ -124,4 +127,141 @@ fn a_run_that_resumes_knows_the_files_of_its_state_and_of_its_journal() {
     journal(folder.path(), &loader, 8);
     let e = recall(&config, Some(state(&loader, Vec::new()))).unwrap_err().to_string();
     assert!(e.contains("they are of different runs"), "{e}");
+}
+
+/// What a file is now, under an id.
+fn recorded(still: &Still, name: &str, id: u64) -> Recorded {
+    let file = still.roster().files().into_iter().find(|file| file.name == name).unwrap();
+    Recorded { id, ..file }
+}
+
+fn write(path: &Path, events: &[Event]) {
+    Journal::opened(path, Opening::New).unwrap().append(events).unwrap();
+}
+
+fn came(pool: &str, at: u64, file: Recorded) -> Event {
+    let admission = Admission { at, id: file.id, old: None, chunks: 1 };
+    Event::Admit { pool: pool.into(), lane: None, loader: "load".into(), file, admission }
+}
+
+#[test]
+fn what_came_after_the_state_and_no_branch_took_in_is_taken_first_with_what_it_replaces() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(folder.path(), 1, 2, None);
+    let options = options(&[folder.path()]);
+    let state = Still::new(&lc0(&options).unwrap()).begun().state();
+    let first = state.files["load"].clone();
+    games(folder.path(), 50, 1, None);
+    std::fs::copy(folder.path().join("training.50.gz"), folder.path().join("training.2.gz")).unwrap();
+    std::fs::File::options()
+        .append(true)
+        .open(folder.path().join("training.2.gz"))
+        .unwrap()
+        .write_all(&[0; 9])
+        .unwrap();
+    let now = Still::new(&lc0(&options).unwrap());
+    now.search();
+    assert!(now.roster().ready());
+    let path = notes.path().join("journal");
+    let events = [
+        Event::Seed(3),
+        Event::Initial { loader: "load".into(), files: first },
+        came("another", 1, recorded(&now, "training.50.gz", 2)),
+        came("another", 2, file(3, "training.99.gz")),
+        came("another", 3, recorded(&now, "training.2.gz", 4)),
+    ];
+    write(&path, &events);
+    let config = lc0(&Lc0Preset { journal: Some(path), ..options }).unwrap();
+    let again = Still::resumed(&config, state, Missing::Skip);
+    again.search();
+    assert!(again.roster().ready());
+    let untaken = again.recall().untaken(again.roster(), &VecDeque::new());
+    assert_eq!(untaken, [(2, None), (4, Some(1))], "nor is what has left among them");
+}
+
+/// The state of a chain with the branches of its first lane changed.
+fn changed(still: &Still, change: impl FnOnce(&mut Vec<serde_json::Value>)) -> LoaderState {
+    let mut state = serde_json::to_value(still.state()).unwrap();
+    change(state["outputs"][""]["lanes"]["0"]["branches"].as_array_mut().unwrap());
+    serde_json::from_value(state).unwrap()
+}
+
+#[test]
+fn what_is_opened_before_the_start_is_the_window_and_what_came_before_the_next_draw() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 4, None);
+    let config = lc0(&Lc0Preset { pool: 2, ..options(&[folder.path()]) }).unwrap();
+    let original = Still::new(&config).begun();
+    let state = changed(&original, |branches| {
+        branches[0]["head"] = 5.into();
+        branches[0]["admissions"] = json!([{"at": 4, "id": 0, "chunks": 1}, {"at": 5, "id": 1, "chunks": 1}]);
+    });
+    let again = Still::resumed(&config, state, Missing::Refuse);
+    again.search();
+    assert!(again.roster().ready());
+    let mut opened = Containers::default();
+    assert!(again.recall().opens(again.chain(), again.outages(), &mut opened).unwrap());
+    let ids: BTreeSet<u64> = opened.0.keys().copied().collect();
+    assert_eq!(ids, [0, 2, 3].into());
+}
+
+#[test]
+fn containers_of_all_inputs_and_lanes_are_kept_open_and_one_that_left_meanwhile_is_lost() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(one.path(), 1, 12, Some(1));
+    games(two.path(), 50, 12, Some(1));
+    let config = lc0(&Lc0Preset { lanes: Some(4), ..options(&[one.path(), two.path()]) }).unwrap();
+    let original = Still::new(&config);
+    original.search();
+    original.batches(1);
+    for left in [false, true] {
+        let again = Still::resumed(&config, original.state(), Missing::Refuse);
+        again.search();
+        assert!(again.rosters().iter().all(|roster| roster.ready()));
+        let tar = std::fs::read_dir(one.path()).unwrap().next().unwrap().unwrap();
+        if left {
+            std::fs::remove_file(tar.path()).unwrap();
+        }
+        let mut opened = Containers::default();
+        let mut opens = || again.recall().opens(again.chain(), again.outages(), &mut opened).unwrap();
+        assert!((0..300).any(|_| (opens(), again.idle()).0));
+        let closed: Vec<u64> = opened.0.iter().filter(|(_, open)| open.is_none()).map(|(id, _)| *id).collect();
+        assert_eq!((opened.0.len(), closed.len()), (24, usize::from(left)));
+        let lacks = |id: &u64| again.roster().lacks(*id).map(|(_, why)| why);
+        assert_eq!(closed.iter().find_map(lacks), left.then(|| "is gone".to_owned()));
+    }
+}
+
+#[test]
+fn a_journal_tells_each_input_what_came_after_its_own_draws_and_what_waits_goes_on_waiting() {
+    let (one, two, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(one.path(), 1, 3, None);
+    games(two.path(), 50, 3, None);
+    let options = options(&[one.path(), two.path()]);
+    let original = Still::new(&lc0(&options).unwrap());
+    original.search();
+    original.batches(1);
+    let second = original.rosters()[1].files();
+    let state = changed(&original, |branches| {
+        (branches[0]["drawn"], branches[1]["drawn"]) = (1000.into(), 0.into());
+        branches[0]["waiting"] = json!([[1, null]]);
+    });
+    let path = notes.path().join("journal");
+    let of_second = match came("pool_2", 500, second[0].clone()) {
+        Event::Admit { pool, lane, file, admission, .. } => {
+            Event::Admit { pool, lane, loader: "load_2".into(), file, admission }
+        }
+        other => other,
+    };
+    write(&path, &[Event::Seed(3), came("pool", 500, recorded(&original, "training.2.gz", 1)), of_second]);
+    let config = lc0(&Lc0Preset { journal: Some(path), ..options }).unwrap();
+    let again = Still::resumed(&config, state, Missing::Refuse);
+    again.search();
+    assert!(again.rosters().iter().all(|roster| roster.ready()));
+    again.recall().put_into(again.chain()).unwrap();
+    let inner = again.chain().lock();
+    let of = |branch: usize| inner.branches[branch].replay.iter().map(|told| told.at).collect::<Vec<_>>();
+    assert_eq!((of(0), of(1)), (vec![], vec![500]), "the state has all that came before its draws");
+    assert_eq!(inner.branches[0].waiting, [(1, None)]);
+    assert_eq!([0, 1].map(|branch| inner.branches[branch].not_before), [501; 2]);
 }
