@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,9 +10,10 @@ use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle};
 use gristmill_engine::pipeline::{CertificateStatus, RunState, Status};
 use gristmill_engine::table::{FrameTable, IndexInput};
 use gristmill_engine::{Error, IndexLoader, Next};
+use gristmill_faultserver::{Network, start};
 use gristmill_format::layout::Layout;
 
-use crate::fixture::pack;
+use crate::fixture::{Form, open, pack, reach, write_pack};
 
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -198,4 +200,15 @@ fn how_passes_end_may_change_while_that_changes_no_batch_that_was_given() {
             assert_eq!(taken.is_ok(), fits, "{size} rows, batch {batch}, apart {apart}: {taken:?}");
         }
     }
+}
+
+#[test]
+fn rows_in_a_bucket_say_what_they_will_ask_for() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("rows-asked")).unwrap();
+    write_pack(&folder.path().join("rows-asked"), 40, &Form::default());
+    let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
+    reach("s3://rows-asked", &server.address);
+    let loader = IndexLoader::new(open(Path::new("s3://rows-asked")).unwrap().input(), config()).unwrap();
+    assert!(loader.fetches(&mut || true).unwrap().is_some());
 }

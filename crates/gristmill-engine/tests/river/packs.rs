@@ -240,3 +240,14 @@ fn streams_of_packs_go_on_after_every_batch() {
         check_every_batch_of(config, "", 12, 8);
     }
 }
+
+#[test]
+fn a_pack_whose_first_file_is_damaged_gives_the_games_of_the_others() {
+    let pack = packed();
+    let files = ending(pack.path(), ".chunks");
+    assert!(files.len() > 1, "{files:?}");
+    let length = fs::metadata(&files[0]).unwrap().len() as usize;
+    fs::write(&files[0], vec![0xEE; length]).unwrap();
+    let loader = DataLoader::new(config(&preset(pack.path()))).unwrap();
+    assert!(ids(&next(&loader, "").unwrap()).iter().all(|(source, ..)| *source > 0));
+}

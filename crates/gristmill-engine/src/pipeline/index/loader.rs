@@ -488,3 +488,6 @@ impl Drop for IndexLoader {
         self.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,7 @@ pub(super) fn begin(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use gristmill_format::layout::{Layout, Scalar};
@@ -60,7 +60,8 @@ mod tests {
 
     use super::*;
 
-    fn input(folder: &std::path::Path) -> IndexInput {
+    /// Twenty rows of two bytes.
+    pub(in crate::pipeline::index) fn input(folder: &std::path::Path) -> IndexInput {
         let (layout, path) = (Layout::packed(&[("bytes", Scalar::U8, &[2])]).unwrap(), folder.join("rows"));
         std::fs::write(&path, [1; 40]).unwrap();
         let table = FileTable::open(layout, vec![Part { path, offset: 0, rows: 20 }], Residence::Mapped).unwrap();
