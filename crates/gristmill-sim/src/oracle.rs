@@ -196,11 +196,6 @@ impl Stream {
         self.lanes().all(|lane| files.iter().any(|file| self.has_chunk(file, lane)))
     }
 
-    /// Whether each lane of this rank has a chunk of each directory. If one has none, the stream may end with an error at any batch.
-    pub fn is_fed(&self, files: &[File]) -> bool {
-        self.feeds(files) && (self.second.is_empty() || self.feeds(&self.second))
-    }
-
     /// Returns whether the limit allows draw `d` of a lane that counts `chunks` chunks.
     fn allows(&self, chunks: usize, d: u64) -> bool {
         let (v, chunks) = (self.lanes as f64, chunks as f64);
@@ -337,15 +332,15 @@ impl Stream {
 
     /// Rows of a lane as they are joined.
     fn joined(&self, inputs: &[Input<'_>], lane: u64, most: usize) -> Vec<Row> {
-        let mut rows = inputs.iter().map(|input| self.input(input, lane, most).into_iter());
-        let (Some(mut one), Some(mut other)) = (rows.next(), rows.next()) else {
-            return inputs.first().map(|only| self.input(only, lane, most)).unwrap_or_default();
-        };
+        let mut rows: Vec<_> = inputs.iter().map(|input| self.input(input, lane, most).into_iter()).collect();
+        if let [only] = &mut rows[..] {
+            return only.collect();
+        }
         let (key, mut weights, mut joined) = (self.stage("join", lane), self.weights, Vec::new());
         while joined.len() <= most
             && let Some(input) = at(key, joined.len() as u64).choice(weights)
         {
-            match if input == 0 { one.next() } else { other.next() } {
+            match rows[input].next() {
                 Some(row) => joined.push(row),
                 // A pool that gives no row gives none later, either.
                 None if self.pool.is_some() => break,
@@ -398,6 +393,11 @@ impl Stream {
         let before = all.len();
         all.extend(in_order(&self.second));
         let (one, other) = all.split_at(before);
+        // With one input, a lane that has no chunk gives no row anyway.
+        let is_fed = self.second.is_empty() || self.feeds(files) && self.feeds(&self.second);
+        if !is_fed {
+            return (Vec::new(), all);
+        }
         let mut inputs = vec![Input { number: 1, files: one, later, first, before: 0 }];
         if !other.is_empty() {
             inputs.push(Input { number: 2, files: other, later: &[], first: other.len(), before });

@@ -323,7 +323,7 @@ impl<'a> Run<'a> {
     /// The process ends: it is stopped, or crashes and another one resumes from one of its states.
     fn ends(&mut self, how: Fault, mut states: Vec<(u64, String)>, loader: &DataLoader) -> After {
         self.disk.met(how);
-        self.disk.note(|| State::of_stages(&loader.metrics()));
+        self.note(loader);
         if how == Fault::Stopped {
             return After::Nothing;
         }
@@ -434,7 +434,6 @@ impl<'a> Run<'a> {
         };
         let beyond = self.ended.is_some() || self.refusal.is_some();
         let most = (self.got.len() + usize::from(beyond)) * s.share();
-        let is_fed = stream.is_fed(&files);
         let (rows, files) = memory::aside(|| stream.rows(&files, &later, most));
         let board = |row: &oracle::Row| -> Board {
             files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
@@ -444,7 +443,7 @@ impl<'a> Run<'a> {
         if self.ended.is_some_and(|ended| ended != whole as u64) {
             return Err(format!("it ended after {:?} batches of {whole}", self.ended));
         }
-        if let Some(refusal) = self.refusal.as_ref().filter(|_| is_fed && rows.len() == most) {
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| rows.len() == most) {
             return Err(format!("it ended with an error where the pages have another batch: {refusal}"));
         }
         for got in &self.got {

@@ -35,6 +35,11 @@ impl Run<'_> {
             self.deed(deed);
         }
         self.aims(loader);
+        self.note(loader);
+    }
+
+    /// Notes what the stages hold for the faults that were met since the last call.
+    pub(super) fn note(&self, loader: &DataLoader) {
         self.disks().for_each(|disk| disk.note(|| State::of_stages(&loader.metrics())));
     }
 

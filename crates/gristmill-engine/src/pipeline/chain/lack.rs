@@ -68,7 +68,7 @@ impl Chain {
         if inner.outbox.is_some() || self.handoff.is_closed() || self.handoff.counts().waiting > 0 {
             return Lack::Of(Cause::Handoff);
         }
-        if fold.refills.is_still() {
+        if fold.refills.is_still() || !inner.has_begun() {
             return Lack::Of(Cause::Pool);
         }
         if let Some(Outgoing::Batch(batch)) = fold.outgoing.front()

@@ -165,6 +165,12 @@ pub(in crate::pipeline) struct Inner {
 }
 
 impl Inner {
+    /// Whether the first scan of every input is in. No row flows before: a lane that has no chunk ends the stream, and how many
+    /// batches came before that must not depend on which scan took longer.
+    fn has_begun(&self) -> bool {
+        self.branches.iter().all(|branch| branch.drawer.is_some())
+    }
+
     /// Releases what no state will need.
     fn forget(&mut self) {
         for (branch, (head, _)) in self.branches.iter_mut().zip(&self.fold.delivered.branches) {

@@ -220,6 +220,8 @@ impl Chain {
         if let Some((stage, lane)) = empty.filter(|_| !self.shared.stop.load(Ordering::Relaxed)) {
             self.fail(&mut inner, Error::Stage { stage, message: empty_lane(lane) });
         }
+        // Rows of other inputs may have waited for this scan.
+        self.settle(&mut inner);
         drop(inner);
         self.shared.signal.notify(Lane::Read);
     }

@@ -39,7 +39,7 @@ impl Chain {
             inner.fold.free.push(slot);
         }
         let passed = inner.fold.delivered.batch;
-        if !inner.fold.refills.is_still() {
+        if !inner.fold.refills.is_still() && inner.has_begun() {
             while !inner.fold.ended && self.fold_one(inner) {}
             // Several reservoirs are filled together, whosever turn it is.
             for lane in (0..inner.fold.lanes.len()).filter(|_| self.plan.lanes.len() > 1) {

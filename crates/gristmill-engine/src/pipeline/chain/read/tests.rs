@@ -26,6 +26,22 @@ fn one_reader_takes_the_first_scan_in() {
 }
 
 #[test]
+fn no_row_flows_before_every_input_has_its_first_scan() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(one.path(), 1, 3, None);
+    games(two.path(), 50, 3, None);
+    let mut both = options(&[one.path(), two.path()]);
+    both.directories[0].weight = 1e9;
+    let still = Still::new(&lc0(&both).unwrap());
+    still.search();
+    still.chain().lock().branches[1].starting = true;
+    assert_eq!(still.next().unwrap_err(), "no batch", "another reader takes the second scan in");
+    assert!(still.chain().lock().branches[0].drawer.is_some());
+    still.chain().lock().branches[1].starting = false;
+    assert!(still.next().unwrap().is_some());
+}
+
+#[test]
 fn a_file_of_the_first_scan_that_left_before_any_draw_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     games(folder.path(), 1, 10, Some(5));
