@@ -207,8 +207,8 @@ def test_other_python_threads_run_while_one_waits(tmp_path: Path) -> None:
     assert loader.maybe_get_next() is None
     begun = time.monotonic()
     loader.stop()
-    waiting.join(30)
-    assert time.monotonic() - begun < 5
+    waiting.join(5)
+    assert time.monotonic() - begun < 2
     assert isinstance(outcome[0], gm.StoppedError)
 
 
@@ -218,7 +218,7 @@ def test_waiting_has_an_end_when_asked(tmp_path: Path) -> None:
         begun = time.monotonic()
         with pytest.raises(TimeoutError):
             loader.get_next(timeout=0.2)
-        assert 0.15 < time.monotonic() - begun < 5
+        assert 0.15 < time.monotonic() - begun < 1
         with pytest.raises(TimeoutError):
             loader.get_next(timeout=-1)
 
@@ -254,7 +254,7 @@ def test_nothing_runs_before_it_is_asked_for(games: Path) -> None:
     assert len(os.listdir("/proc/self/task")) > before
     del loader
     gc.collect()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 5
     while len(os.listdir("/proc/self/task")) > before:
         assert time.monotonic() < until, "threads outlive their loader"
         time.sleep(0.01)

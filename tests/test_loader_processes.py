@@ -31,8 +31,8 @@ def test_ctrl_c_interrupts_a_blocked_get_next(tmp_path: Path) -> None:
         begun = time.monotonic()
         child.send_signal(signal.SIGINT)
         assert said.readline() == "interrupted\n"
-        assert child.wait(30) == 0
-        assert time.monotonic() - begun < 5
+        assert child.wait(5) == 0
+        assert time.monotonic() - begun < 2
 
 
 @pytest.mark.parametrize("started", [False, True])

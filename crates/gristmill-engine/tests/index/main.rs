@@ -25,3 +25,5 @@ mod skipping;
 mod stall;
 mod telling;
 mod viewing;
+#[path = "../waited/mod.rs"]
+mod waited;

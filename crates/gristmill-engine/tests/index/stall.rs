@@ -16,6 +16,7 @@ use gristmill_generate::{ChessGenerator, ChessOptions};
 use gristmill_jobs::pack::PackOptions;
 
 use crate::fixture::{pack, reach};
+use crate::waited::{is_mostly, until_it_is};
 
 fn config() -> IndexConfig {
     let encoder = EncoderConfig::G2048(G2048EncoderConfig::default());
@@ -41,7 +42,7 @@ fn a_slow_trainer_is_named() {
     assert_eq!(loader.metrics().waits, Waits::default(), "nobody wanted a batch");
     let train = || std::thread::sleep(Duration::from_millis(30));
     let is_so = |found: &Waits| found.limited_by_since_start == "trainer" && found.stall_since_start < 0.05;
-    assert!((0..20).any(|_| is_so(&while_taking(&loader, 30, train))), "{:?}", loader.metrics().waits);
+    until_it_is(|| while_taking(&loader, 30, train), is_so);
 }
 
 /// Writes a pack of games of chess.
@@ -72,17 +73,8 @@ fn heavy_encoding_is_named() {
     let pack = folder.path().join("pack");
     chess(folder.path(), &pack, 20);
     let loader = loader(&pack);
-    // Tensors are made straight from the packed positions: nothing is gathered before. Whatever else runs on the machine may
-    // take the cores away within any part, for as long as all of a measure: one alone proves nothing.
-    assert!((0..20).any(|_| is_encoding(&while_taking(&loader, 20, || ()))), "{:?}", loader.metrics().waits);
-}
-
-/// Whether batches were encoded for most of the time that was waited, but for the time without a core.
-fn is_encoding(found: &Waits) -> bool {
-    let [encode, core] = ["encode", "core"].map(|cause| found.seconds(cause));
-    let loader = found.waits.iter().filter(|waited| waited.cause != "trainer");
-    let others = loader.map(|waited| waited.seconds).sum::<f64>() - encode - core;
-    encode > 4.0 * others && found.limited_by_since_start == if core > encode { "core" } else { "encode" }
+    // Tensors are made straight from the packed positions: nothing is gathered before.
+    until_it_is(|| while_taking(&loader, 20, || ()), is_mostly("encode", 4.0));
 }
 
 #[test]

@@ -46,3 +46,5 @@ mod tars;
 mod traced;
 mod validator;
 mod versions;
+#[path = "../waited/mod.rs"]
+mod waited;

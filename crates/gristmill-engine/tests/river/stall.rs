@@ -14,6 +14,7 @@ use gristmill_format::container::gzip;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::games::{generate, loader, mixed, next, options, preset, varied};
+use super::waited::{is_mostly, until_it_is};
 
 fn waits(loader: &DataLoader) -> Waits {
     loader.metrics().waits
@@ -28,24 +29,6 @@ fn while_taking(loader: &DataLoader, batches: usize, train: impl Fn()) -> Waits 
         next(loader, "").unwrap();
     }
     waits(loader).since(&before)
-}
-
-/// Measures until it is as it must be. Whatever else runs on the machine may take the cores away within any part, for as long
-/// as all of a measure: one alone proves nothing.
-fn until_it_is(mut measure: impl FnMut() -> Waits, is_so: impl Fn(&Waits) -> bool) {
-    let found = (0..20).map(|_| measure()).take_while(|found| !is_so(found)).collect::<Vec<_>>();
-    assert!(found.len() < 20, "{found:#?}");
-}
-
-/// Whether this was waited for longest, but for the time without a core, and `times` as long as all others together.
-fn is_mostly(cause: &'static str, times: f64) -> impl Fn(&Waits) -> bool {
-    move |found| {
-        let [seconds, core] = [cause, "core"].map(|cause| found.seconds(cause));
-        let loader = found.waits.iter().filter(|waited| waited.cause != "trainer");
-        let others = loader.map(|waited| waited.seconds).sum::<f64>() - seconds - core;
-        let longest = if core > seconds { "core" } else { cause };
-        seconds > times * others && found.limited_by_since_start == longest
-    }
 }
 
 /// No reservoir: what comes is read for it.

@@ -131,16 +131,24 @@ fn a_pass_whose_last_chunks_give_no_row_ends_with_the_row_before() {
     }
 }
 
+/// A chain whose window is begun, of this number of games.
+fn begun(folder: &std::path::Path, many: u64) -> Still {
+    games(folder, 1, many, None);
+    Still::new(&lc0(&Lc0Preset { watch: Some(false), ..options(&[folder]) }).unwrap()).begun()
+}
+
+/// A chunk that has this fault.
+fn spoilt(kind: Kind) -> Block {
+    Block { fault: Some(gristmill_format::Error::new(kind, "what it is")), ..Block::default() }
+}
+
 #[test]
 fn a_chunk_that_does_not_fit_is_told_from_a_damaged_one() {
     let folder = tempfile::tempdir().unwrap();
-    games(folder.path(), 1, 1, None);
-    let still = still(&Lc0Preset { watch: Some(false), ..options(&[folder.path()]) });
-    while still.turn() && still.chain().lock().branches[0].drawer.is_none() {}
+    let still = begun(folder.path(), 1);
     let branch = &mut still.chain().lock().branches[0];
     for (kind, fits) in [(Kind::Unfit, false), (Kind::Corrupt, true)] {
-        let fault = Some(gristmill_format::Error::new(kind, "what it is"));
-        let block = Block { fault, ..Block::default() };
+        let block = spoilt(kind);
         (branch.bad_run, branch.head) = (0, 1);
         let Verdict::Raise(raised) = judge(branch, &block, BadChunks::Raise) else { panic!("no error") };
         let Verdict::AllBad(ends) = ({
@@ -156,12 +164,9 @@ fn a_chunk_that_does_not_fit_is_told_from_a_damaged_one() {
 #[test]
 fn a_whole_pass_of_bad_chunks_ends_the_stream_wherever_it_began() {
     let folder = tempfile::tempdir().unwrap();
-    games(folder.path(), 1, 3, None);
-    let still = still(&Lc0Preset { watch: Some(false), ..options(&[folder.path()]) });
-    while still.turn() && still.chain().lock().branches[0].drawer.is_none() {}
+    let still = begun(folder.path(), 3);
     let branch = &mut still.chain().lock().branches[0];
-    let fault = Some(gristmill_format::Error::new(Kind::Corrupt, "what it is"));
-    let block = Block { fault, ..Block::default() };
+    let block = spoilt(Kind::Corrupt);
     for file in std::fs::read_dir(folder.path()).unwrap() {
         std::fs::remove_file(file.unwrap().path()).unwrap();
     }
