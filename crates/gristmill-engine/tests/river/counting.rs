@@ -6,11 +6,9 @@ use std::time::Duration;
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::pipeline::ledger::Account;
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_engine::store::bucket::{Options, set_options};
-use gristmill_engine::store::{Cache, set_cache};
 use gristmill_engine::{DataLoader, Next};
-use gristmill_faultserver::{Network, start};
 
+use super::buckets::bucket;
 use super::games::{config, hash, hashes, loader, next, preset, varied};
 
 /// Long enough for any batch on a busy machine; reaching it fails the test.
@@ -95,13 +93,7 @@ fn passes_end_with_the_batch_that_completes_their_rows_wherever_a_run_resumes() 
 
 #[test]
 fn a_ledger_in_a_bucket_has_what_a_state_counts_and_all_after_the_stop() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("told")).unwrap();
-    set_cache(Cache { folder: Some(folder.path().join("twins")), limit: None });
-    let server = start(folder.path().into(), Network { anonymous: true, ..Network::default() }).unwrap();
-    let endpoint = Some(server.address.clone());
-    set_options("s3://told", Options { endpoint, anonymous: true, ..Options::default() });
-    let ledger = Path::new("s3://told/ledger");
+    let ledger = &bucket("told").join("ledger");
     let in_bucket = DataLoaderConfig { ledger: Some(ledger.to_owned()), ..config(&three(30)) };
     let loader = DataLoader::new(in_bucket).unwrap();
     next(&loader, "").unwrap();

@@ -5,6 +5,7 @@ mod arrivals;
 mod bad_input;
 mod beginning;
 mod boards;
+mod buckets;
 mod cache;
 mod counting;
 #[path = "../resumed/damage.rs"]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{
@@ -10,9 +11,13 @@ use gristmill_engine::config::{
 };
 use gristmill_engine::open::open;
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_jobs::pack::{PackOptions, pack};
+use gristmill_generate::ChessOptions;
+use gristmill_jobs::pack::{Existing, PackOptions, pack};
 
-use super::games::{changed, config, hashes, ids, next, of_pool, preset, single, varied, with_cache};
+use super::buckets::bucket;
+use super::games::{
+    all_ids, changed, config, generate, hashes, ids, next, of_pool, options, preset, single, varied, with_cache,
+};
 use super::resume::check_every_batch_of;
 
 /// Another rule than the pack's own.
@@ -250,4 +255,26 @@ fn a_pack_whose_first_file_is_damaged_gives_the_games_of_the_others() {
     fs::write(&files[0], vec![0xEE; length]).unwrap();
     let loader = DataLoader::new(config(&preset(pack.path()))).unwrap();
     assert!(ids(&next(&loader, "").unwrap()).iter().all(|(source, ..)| *source > 0));
+}
+
+#[test]
+fn a_stream_of_a_pack_in_a_bucket_has_the_games_that_were_added() {
+    let place = &bucket("packs-that-grow").join("pack");
+    let games = || {
+        let stream = Lc0Preset { epochs: Some(1), ..single(place) };
+        all_ids(&DataLoader::new(config(&stream)).unwrap(), "").len()
+    };
+    let add = |first: u64, count: u64, existing: Existing| {
+        let folder = tempfile::tempdir().unwrap();
+        generate(ChessOptions { first, ..options(folder.path(), count) });
+        let delivery = existing.delivery(place, false).unwrap();
+        let grows = delivery.grows();
+        pack(&PackOptions { existing, grows, ..PackOptions::new(folder.path(), delivery.folder()) }, &mut |_| {})
+            .unwrap();
+        delivery.deliver(&AtomicBool::new(false), &mut |_, _| {}).unwrap();
+    };
+    add(1, 6, Existing::Refuse);
+    assert_eq!(games(), 6);
+    add(101, 4, Existing::Append);
+    assert_eq!(games(), 10);
 }

@@ -30,14 +30,17 @@ impl Chain {
             let rests = |id| self.shared.outages.rests(id);
             let begins =
                 lanes.any(|branch| branch.drawer.is_none() && !branch.starting && !branch.lacking.is_some_and(rests));
-            if begins && inner.branches[input].roster.ready() {
+            if !begins {
+                continue;
+            }
+            if inner.branches[input].roster.ready() {
                 inner.branches.iter_mut().skip(input).step_by(inputs).for_each(|branch| branch.starting = true);
                 drop(inner);
                 self.begin(input);
                 return true;
             }
             let stopped = || self.shared.stop.load(Ordering::Relaxed);
-            if let Some(error) = inner.branches[input].roster.unscanned().filter(|_| begins && !stopped())
+            if let Some(error) = inner.branches[input].roster.unscanned().filter(|_| !stopped())
                 && !inner.fold.ended
             {
                 self.fail(&mut inner, error);
