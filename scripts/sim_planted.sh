@@ -19,11 +19,11 @@ for patch in "$@"; do
     echo "$name: does not compile"
     exit 1
   fi
-  # From 70 to 94, and 100, they are of jobs and of what a process keeps: worlds of both for each seed, and fewer seeds. Others from 56 on come up
-  # in few worlds of streams.
+  # From 70 to 94, 100, 104 and 105 are of jobs and of what a process keeps: worlds of both for each seed, and fewer seeds. Others from 56 on come
+  # up in few worlds of streams.
   case $name in
-    7* | 8* | 9[0-4]* | 100*) runs=800 jobs=1 ;;
-    5[68]* | 6[089]* | 9[5-9]*) runs=$((RUNS * 20)) jobs=100000 ;;
+    7* | 8* | 9[0-4]* | 10[045]*) runs=800 jobs=1 ;;
+    5[68]* | 6[07-9]* | 9[5-9]* | 101*) runs=$((RUNS * 20)) jobs=100000 ;;
     *) runs=$RUNS jobs=1000 ;;
   esac
   # What hangs for minutes is found, too: a failure of the simulation is any end but a clean one.

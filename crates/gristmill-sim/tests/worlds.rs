@@ -181,10 +181,10 @@ fn keeps<D: Keeps>(seeds: std::ops::Range<u64>, everywhere: u64) {
     println!("{disks} disks that a crash or a refusal left");
 }
 
-/// Whatever a crash left of the twin of a file: what was torn or lost is fetched again, and no byte is wrong.
+/// Whatever a crash left of the twin of a file: what was torn or lost is fetched again, and no byte is wrong. Other processes read it, too.
 #[test]
 fn a_twin_gives_no_wrong_byte_whatever_a_crash_leaves() {
-    keeps::<Reading>(1..3, 3);
+    keeps::<Reading>(1..12, 3);
 }
 
 /// Crashes at every byte of a side index among them.

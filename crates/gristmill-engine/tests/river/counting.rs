@@ -103,4 +103,6 @@ fn a_ledger_in_a_bucket_has_what_a_state_counts_and_all_after_the_stop() {
     assert_eq!(told(ledger).0, 1, "no state needs them so far");
     loader.stop();
     assert_eq!(told(ledger).0, 3);
+    let twice = Account::read(&[ledger.clone(), ledger.clone()]).unwrap();
+    assert_eq!(twice.processes.len(), 1, "it is read once");
 }

@@ -257,6 +257,7 @@ pub fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::MemoryStore;
 
     #[test]
     fn a_mode_whose_commit_fails_is_an_error() {
@@ -322,6 +323,18 @@ mod tests {
         std::fs::write(logs(&path).nth(1).unwrap(), "").unwrap();
         assert_eq!(id(&open_connection(&path).unwrap()), 7);
         assert_eq!(names(&folder), ["odd ?#%41.db", "odd ?#%41.db-wal"], "an empty log is none");
+    }
+
+    #[test]
+    fn a_database_elsewhere_is_read_whole_and_refused_beside_a_log() {
+        let (_folder, path, db) = written();
+        close(db, &path).unwrap();
+        let (store, elsewhere) = (MemoryStore::named("database"), Path::new("memory://database/metadata.db"));
+        store.write("metadata.db", std::fs::read(&path).unwrap());
+        assert_eq!(id(&open_connection(elsewhere).unwrap()), 7);
+        store.write("metadata.db-wal", b"changes".to_vec());
+        let e = open_connection(elsewhere).unwrap_err().to_string();
+        assert!(e.contains("memory://database/metadata.db") && e.contains("write-ahead log"), "{e}");
     }
 
     #[test]
