@@ -206,6 +206,7 @@ impl Chain {
             }
             Err(error) => return self.fail(&mut self.lock(), error),
         };
+        roster.lock().gone.extend(&gone);
         if let Some(journal) = self.shared.journal.as_ref().filter(|_| !gone.is_empty()) {
             let mut journal = journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let written = journal.append(&[Event::Gone { loader: roster.loader.clone(), files: gone }]);

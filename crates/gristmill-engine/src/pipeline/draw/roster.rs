@@ -101,6 +101,8 @@ pub(in crate::pipeline) struct Names {
     /// Those that have left the disk, or are there under another id, and of its first scan those that were forgotten.
     pub(in crate::pipeline) left: BTreeSet<u64>,
     pub(in crate::pipeline) forgotten: BTreeSet<u64>,
+    /// Those of the first scan that had left when they were to be taken in.
+    pub(in crate::pipeline) gone: BTreeSet<u64>,
     pub(in crate::pipeline) next: u64,
     pub(in crate::pipeline) ready: bool,
     /// A file of the scan that could not be read for its identity; its error where the stream does not wait.
