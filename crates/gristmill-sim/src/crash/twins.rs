@@ -185,8 +185,14 @@ impl Deed for Reading {
                     return Err(Ended::Wrong(format!("{fetched:?} were fetched, and {there:?} were there")));
                 }
                 there.extend(self.inside(blocks));
-            } else if !again && self.by_another(root, blocks)? && blocks.reader == Reader::Another {
-                there.extend(self.inside(blocks));
+            } else if !again {
+                let could = self.by_another(root, blocks)?;
+                match blocks.reader == Reader::Another {
+                    true if could => there.extend(self.inside(blocks)),
+                    // It may have been refused after it took the blocks out of the journal.
+                    true if blocks.again => there.retain(|block| !self.inside(blocks).any(|own| own == *block)),
+                    _ => {}
+                }
             }
             self.fits(root).map_err(Ended::Wrong)?;
         }
@@ -253,9 +259,9 @@ impl Reading {
 
     /// Whether a cache with room for one file takes no more than that.
     fn fits(&self, root: &Path) -> Result<(), String> {
-        let all = all(&root.join("cache"));
-        match self.room == Room::One && all > self.limit() {
-            true => Err(format!("{all} bytes in a cache of {}", self.limit())),
+        let taken = size(&root.join("cache"));
+        match self.room == Room::One && taken > self.limit() {
+            true => Err(format!("{taken} bytes in a cache of {}", self.limit())),
             false => Ok(()),
         }
     }
@@ -354,10 +360,10 @@ impl Keeps for Reading {
 }
 
 /// Bytes of the disk that a folder takes, with all that is in it.
-fn all(folder: &Path) -> u64 {
+fn size(folder: &Path) -> u64 {
     let of = |entry: std::fs::DirEntry| {
         let meta = entry.metadata().ok()?;
-        Some(meta.blocks() * 512 + if meta.is_dir() { all(&entry.path()) } else { 0 })
+        Some(meta.blocks() * 512 + if meta.is_dir() { size(&entry.path()) } else { 0 })
     };
     std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(of).sum()
 }
