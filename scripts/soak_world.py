@@ -45,6 +45,9 @@ STREAM: dict[str, Any] = {
 #: Number of batches between two saved states.
 STEP = 5
 
+#: Seconds within which all ranks run, on a machine that other processes use, too.
+START = 600
+
 
 def rows(batch: Any) -> list[str]:
     """Returns a digest of each row."""
@@ -165,8 +168,9 @@ class World:
         fault = self.chance.choice(["none", "mount", "full"])
         # A loader refuses to start without its mount. So the mount vanishes only after all ranks run.
         begun = time.monotonic()
-        while np.fromfile(self.folder / "taken", np.int64)[:world_size].min() < 0 and time.monotonic() < begun + 100:
+        while np.fromfile(self.folder / "taken", np.int64)[:world_size].min() < 0:
             assert all(process.poll() is None for process in ranks), said.read_text()[-2000:]
+            assert time.monotonic() < begun + START, f"not all ranks ran within {START} s: {said.read_text()[-2000:]}"
             time.sleep(0.1)
         if fault == "mount":
             self.vanish()
