@@ -148,6 +148,22 @@ fn refused(options: &MergeOptions) -> String {
 }
 
 #[test]
+fn packs_and_their_output_may_be_urls_of_files() {
+    let packs = Packs::of_rows();
+    let url = |name| PathBuf::from(format!("file://{}", packs.at(name).display()));
+    let options = MergeOptions { workers: 1, ..MergeOptions::new(vec![url("a"), url("b")], url("ab")) };
+    merge(&options, &mut |_, _| {}).unwrap();
+    packs.merged(&["a", "b"], "plain");
+    assert!(packs.rows("ab") == packs.rows("plain"));
+    let into_itself = |output| {
+        let inputs = vec![packs.at("a"), packs.at("b")];
+        let options = MergeOptions { overwrite: true, ..MergeOptions::new(inputs, output) };
+        merge(&options, &mut |_, _| {}).unwrap_err().to_string()
+    };
+    assert_eq!(into_itself(url("a")), into_itself(packs.at("a")));
+}
+
+#[test]
 fn options_are_read_from_json() {
     let options =
         MergeOptions::from_json(r#"{"inputs":["a","b"],"output":"c","shard_rows":7,"dry_run":true}"#).unwrap();

@@ -105,9 +105,7 @@ impl<D: Keeps> Kept<D> {
             return Ok(done);
         }
         let failed = done.failed.unwrap_or_else(|| "no refusal".to_owned());
-        // What it says it says to those who do it again.
-        let said = self.deed.does(root, true);
-        Err(format!("the process ended with {} after {failed}; done again: {said:?}", done.code))
+        Err(format!("the process ended with {} after {failed}: {}", done.code, done.said.trim()))
     }
 
     fn crash(&self, (root, known): (&Path, &D::Known), log: &Log, crash: &Crash) -> Found<()> {

@@ -1,6 +1,7 @@
 //! What a process does below a folder, as words -> the same done by a process of its own that is traced. `gristmill-sim job` is such a
 //! process: it says by its code how it ended. Judges nothing.
 
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -53,8 +54,13 @@ pub(super) fn traced<D: Deed>(
     let words = serde_json::to_string(deed).map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     command.args(["job", D::NAME, if again { "again" } else { "fresh" }]).arg(root).arg(words);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    record(root, &mut command, failing).map_err(|e| format!("tracing: {e}"))
+    let mut said = tempfile::tempfile().map_err(|e| e.to_string())?;
+    let words = said.try_clone().map_err(|e| e.to_string())?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(words);
+    let mut done = record(root, &mut command, failing).map_err(|e| format!("tracing: {e}"))?;
+    let read = said.rewind().and_then(|()| said.read_to_string(&mut done.said));
+    read.map_err(|e| e.to_string())?;
+    Ok(done)
 }
 
 /// The process of the words `job NAME fresh|again ROOT DEED`.
@@ -73,7 +79,10 @@ pub fn run(words: &[PathBuf]) -> ExitCode {
 fn done<D: Deed>(words: &str, root: &Path, again: bool) -> ExitCode {
     match serde_json::from_str::<D>(words).map(|deed| deed.does(root, again)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(ended)) => ExitCode::from(ended.code()),
+        Ok(Err(ended)) => {
+            _ = writeln!(std::io::stderr(), "{ended:?}");
+            ExitCode::from(ended.code())
+        }
         Err(_) => ExitCode::from(2),
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Recorded {
     pub(super) code: i32,
     /// Changes that failed on demand, the first of them in words.
     pub(super) failed: Option<String>,
+    /// What it said.
+    pub(super) said: String,
 }
 
 /// Runs a command, and records what it does below `root`.
@@ -54,7 +56,7 @@ pub(super) fn record(root: &Path, command: &mut Command, failing: Option<&Failin
     if let Some(unlike) = recorder.log.end().without(SHARED).unlike(&now.without(SHARED)) {
         return Err(io::Error::other(format!("the record is not what was done: {unlike}")));
     }
-    Ok(Recorded { log: recorder.log, code, failed: recorder.failed })
+    Ok(Recorded { log: recorder.log, code, failed: recorder.failed, said: String::new() })
 }
 
 /// A call that was begun, as far as it has to be known before it is done.

@@ -278,7 +278,7 @@ impl Reading {
         match command.status().map_err(said)?.code() {
             Some(0) => Ok(true),
             Some(code) if code == i32::from(Ended::CODES[0]) => Ok(false),
-            code => Err(Ended::Wrong(format!("another process ended with {code:?}"))),
+            code => Err(Ended::Wrong(format!("another process ended with {code:?}, and said above why"))),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Files that have left the disk -> forgotten, once no window, reservoir or state that counts can reach them.
 //! What is there stays known, since it would be new again; what comes back later is.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
@@ -106,19 +107,12 @@ impl Roster {
                 (None, _) => {}
             }
         }
-        let mut goes = std::mem::take(&mut names.left);
-        // They were taken for gone, and had another name, of which neither a notice nor a listing told: they come as other files.
-        let is_renamed = |id: &u64| {
-            let names = self.log().name(*id).zip(self.log().found(*id).ok());
-            self.recorded.is_none() && names.is_some_and(|(now, then)| now != then.name)
-        };
-        let back: Vec<u64> = names.gone.iter().copied().filter(is_renamed).collect();
-        names.gone.retain(|id| !back.contains(id));
-        let is_needed = |id: &u64| needed.binary_search(id).is_ok();
-        names.left = goes.iter().copied().filter(is_needed).collect();
-        goes.extend(back);
-        goes.retain(|id| !is_needed(id));
+        // What a first admission found gone is another file wherever it is found. Where another output has it, it stays.
+        let gone = std::mem::take(&mut names.gone);
+        let goes: BTreeSet<u64> =
+            names.left.union(&gone).copied().filter(|id| needed.binary_search(id).is_err()).collect();
         for id in &goes {
+            names.left.remove(id);
             names.instead.remove(id);
             if names.files.remove(id).is_none() {
                 names.forgotten.insert(*id);

@@ -187,7 +187,9 @@ impl Roster {
             return true;
         };
         let mut unread = None;
-        let found = find(recorded, &entries, &mut |at| {
+        // What was gone is another file, wherever it is found now.
+        let there: Vec<&Recorded> = recorded.iter().filter(|file| !self.gone.contains(&file.id)).collect();
+        let found = find(&there, &entries, &mut |at| {
             let read = self.log.read_digest(entries[at].id);
             if let Some(error) = read.as_ref().err().filter(|error| error.kind().is_of_reading()) {
                 unread.get_or_insert_with(|| (entries[at].id, error.clone()));

@@ -1,8 +1,11 @@
 //! Scans, files that are away and a room that is full -> what a reader begins, waits for and reports, without threads.
 
+use gristmill_runtime::runtime::journal::{Journal, Opening};
 use gristmill_stages::config::IoErrors;
 
+use crate::pipeline::draw::roster::Event;
 use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+use crate::pipeline::resume::vanished::{Lost, Missing};
 use crate::preset::{Lc0Preset, lc0};
 
 #[test]
@@ -52,6 +55,65 @@ fn a_file_of_the_first_scan_that_left_before_any_draw_is_left_out() {
     still.search();
     still.next().unwrap().unwrap();
     assert_eq!(still.chain().lock().branches[0].drawer.as_ref().unwrap().live(), 5);
+}
+
+/// Batches until the window has this number of chunks.
+fn fills(still: &Still, chunks: u64) {
+    let live = || still.chain().lock().branches[0].drawer.as_ref().unwrap().live();
+    for _ in 0..20 {
+        still.next().unwrap().unwrap();
+        if live() == chunks {
+            return;
+        }
+    }
+    panic!("{} chunks in place of {chunks}", live());
+}
+
+#[test]
+fn what_a_first_admission_found_gone_is_another_file_wherever_it_is_found() {
+    for back in ["a.tar", "b/c.tar"] {
+        let (folder, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        games(folder.path(), 1, 10, Some(5));
+        let tar = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let (first, away) = (folder.path().join("a.tar"), aside.path().join("away"));
+        std::fs::rename(tar, &first).unwrap();
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
+        still.search();
+        let files = still.roster().files();
+        std::fs::rename(&first, &away).unwrap();
+        // A network file system, or a queue that was full.
+        for _ in 0..10 {
+            still.unnoticed();
+            still.turn();
+        }
+        fills(&still, 5);
+        std::fs::rename(&away, folder.path().join(back)).unwrap();
+        still.search();
+        still.forget();
+        still.search();
+        fills(&still, 10);
+        let again = Still::resumed(&still.config, still.state(), Missing::Refuse);
+        again.search();
+        assert!(again.roster().ready());
+        again.chain().restore(&still.chain().state(), &Lost::default()).unwrap();
+        assert!(still.batches(3) == again.batches(3));
+
+        // A run that begins again, and ended before it had found it.
+        let loader = still.roster().loader.clone();
+        let gone = files.iter().find(|file| file.name == "a.tar").unwrap().id;
+        let journal = aside.path().join("journal");
+        let events = [
+            Event::Seed(3),
+            Event::Initial { loader: loader.clone(), files },
+            Event::Gone { loader, files: vec![gone] },
+        ];
+        Journal::opened(&journal, Opening::New).unwrap().append(&events).unwrap();
+        let options = Lc0Preset { journal: Some(journal), ..options(&[folder.path()]) };
+        let again = Still::new(&lc0(&options).unwrap()).begun();
+        assert_eq!(again.chain().lock().branches[0].drawer.as_ref().unwrap().live(), 5);
+        fills(&again, 10);
+    }
 }
 
 #[test]

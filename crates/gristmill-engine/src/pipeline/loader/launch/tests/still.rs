@@ -39,6 +39,7 @@ struct Ground {
     now: Mutex<Duration>,
     /// Whether no search is begun.
     blind: bool,
+    stores: Mutex<Vec<Arc<dyn Store>>>,
 }
 
 impl std::fmt::Debug for Ground {
@@ -63,7 +64,9 @@ impl Crew for Ground {
 
 impl World for Ground {
     fn open(&self, place: &Path) -> Result<Arc<dyn Store>> {
-        place::open_noticed(place, None)
+        let store = place::open_noticed(place, None)?;
+        self.stores.lock().unwrap().push(Arc::clone(&store));
+        Ok(store)
     }
 }
 
@@ -153,10 +156,25 @@ impl Still {
         }
     }
 
+    /// A round in which no notice tells its searches of anything, and the time until the next one.
+    pub(in crate::pipeline) fn unnoticed(&self) {
+        self.ground.stores.lock().unwrap().iter().for_each(|store| store.readings().looked());
+        self.pass();
+    }
+
+    fn pass(&self) {
+        *self.ground.now.lock().unwrap() += Duration::from_millis(20);
+    }
+
+    /// Forgets what nothing needs any more, as a loader does now and then.
+    pub(in crate::pipeline) fn forget(&self) {
+        self.launch.observer.forget();
+    }
+
     /// A round of its searches, and the time until the next one.
     pub(in crate::pipeline) fn idle(&self) {
         self.rounds(1);
-        *self.ground.now.lock().unwrap() += Duration::from_millis(20);
+        self.pass();
     }
 
     /// Lets a thread of each lane look for a task; whether there was one.
