@@ -72,7 +72,11 @@ impl Sum {
 fn main() -> ExitCode {
     let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     if words.first().is_some_and(|word| word == Path::new("job")) {
-        return crash::process::run(&words);
+        let (code, why) = crash::process::run(&words);
+        if !why.is_empty() {
+            _ = writeln!(std::io::stderr(), "{why}");
+        }
+        return code;
     }
     let mut out = std::io::stdout().lock();
     let kept: Vec<u64> = KEPT.lines().filter_map(|line| line.split('#').next()?.trim().parse().ok()).collect();

@@ -1,7 +1,7 @@
 //! What a process does below a folder, as words -> the same done by a process of its own that is traced. `gristmill-sim job` is such a
 //! process: it says by its code how it ended. Judges nothing.
 
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -63,26 +63,24 @@ pub(super) fn traced<D: Deed>(
     Ok(done)
 }
 
-/// The process of the words `job NAME fresh|again ROOT DEED`.
-pub fn run(words: &[PathBuf]) -> ExitCode {
-    let [_, name, how, root, deed] = words else { return ExitCode::from(2) };
+/// The process of the words `job NAME fresh|again ROOT DEED`: how it ended, and why.
+pub fn run(words: &[PathBuf]) -> (ExitCode, String) {
+    let unknown = || (ExitCode::from(2), "these are no words of a job".to_owned());
+    let [_, name, how, root, deed] = words else { return unknown() };
     let (again, deed) = (how == Path::new("again"), deed.to_string_lossy());
     match name.to_str() {
         Some(Task::NAME) => done::<Task>(&deed, root, again),
         Some(Reading::NAME) => done::<Reading>(&deed, root, again),
         Some(Learning::NAME) => done::<Learning>(&deed, root, again),
         Some(Training::NAME) => done::<Training>(&deed, root, again),
-        _ => ExitCode::from(2),
+        _ => unknown(),
     }
 }
 
-fn done<D: Deed>(words: &str, root: &Path, again: bool) -> ExitCode {
+fn done<D: Deed>(words: &str, root: &Path, again: bool) -> (ExitCode, String) {
     match serde_json::from_str::<D>(words).map(|deed| deed.does(root, again)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(ended)) => {
-            _ = writeln!(std::io::stderr(), "{ended:?}");
-            ExitCode::from(ended.code())
-        }
-        Err(_) => ExitCode::from(2),
+        Ok(Ok(())) => (ExitCode::SUCCESS, String::new()),
+        Ok(Err(ended)) => (ExitCode::from(ended.code()), format!("{ended:?}")),
+        Err(e) => (ExitCode::from(2), e.to_string()),
     }
 }
