@@ -50,15 +50,20 @@ pub fn settle_absent(folder: &Path, path: &Path) -> Result<bool> {
 }
 
 /// Removes a folder: at once for all who look for its name, which it loses first. What an earlier removal left goes too.
+/// Several may remove it at the same time: all succeed.
 ///
 /// Errors: `Path`.
 pub fn remove_at_once(folder: &Path) -> Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let gone = folder.with_file_name(format!(".{name}.gone"));
-    withdraw(&gone)?;
-    match fs::rename(folder, &gone) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::path(folder, &e)),
-        _ => withdraw(&gone),
+    loop {
+        withdraw(&gone)?;
+        match fs::rename(folder, &gone) {
+            // Another process removed a folder of this name in between, and then one was made again.
+            Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::path(folder, &e)),
+            _ => return withdraw(&gone),
+        }
     }
 }
 
@@ -83,6 +88,22 @@ mod tests {
         remove_at_once(&at("c")).unwrap();
         let left = fs::read_dir(here.path()).unwrap().count();
         assert_eq!(left, 2, "the plan, and the folder that came second");
+    }
+
+    #[test]
+    fn several_that_remove_one_folder_at_once_all_succeed() {
+        let here = tempfile::tempdir().unwrap();
+        let folder = here.path().join("shares");
+        for round in 0..1000 {
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("plan"), "one").unwrap();
+            let removed = std::thread::scope(|scope| {
+                let all: Vec<_> = (0..2).map(|_| scope.spawn(|| remove_at_once(&folder))).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect::<Result<Vec<()>>>()
+            });
+            removed.unwrap_or_else(|e| panic!("round {round}: {e}"));
+            assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0);
+        }
     }
 
     #[test]

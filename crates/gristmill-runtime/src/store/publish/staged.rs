@@ -180,11 +180,14 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Removes what an earlier run published under a name that gets nothing now.
+/// Removes the file or folder of this name, if there is one. Others may give it the name, or remove it, at the same time.
 ///
 /// Errors: `Path`.
 pub fn withdraw(path: &Path) -> Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let removed = match fs::remove_dir_all(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => fs::remove_file(path),
+        removed => removed,
+    };
     match removed {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::path(path, &e)),
         _ => Ok(()),
