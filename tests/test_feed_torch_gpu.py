@@ -44,7 +44,7 @@ def test_memory_of_the_loader_is_pinned_once_and_read_while_it_is_used_again(gam
             batch = loader.get_next()
             memory = batch["planes"].memory()
             assert memory is not None
-            assert memory.pin()
+            assert memory.pin(0)
             assert torch.from_dlpack(batch["planes"]).is_pinned()
             assert torch.from_dlpack(batch["probs"]).is_pinned()
             addresses.add(batch["planes"].ctypes.data)

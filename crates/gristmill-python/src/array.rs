@@ -121,9 +121,10 @@ impl Memory {
         self.0.len
     }
 
-    /// Lets the GPU whose context this thread has read a batch's memory by itself, while the loader has it. Whether it may.
-    fn pin(&self, py: Python<'_>) -> bool {
-        py.detach(|| matches!(&self.0.owner, Owner::Column(column) if column.pin()))
+    /// Lets GPUs read a batch's memory by themselves, while the loader has it: `device` is the number of one that the process
+    /// uses. Whether they may.
+    fn pin(&self, py: Python<'_>, device: i32) -> bool {
+        py.detach(|| matches!(&self.0.owner, Owner::Column(column) if column.pin(device)))
     }
 
     /// Whether `nbytes` bytes at `address` lie wholly inside.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeAlias
 from gristmill.demos.mixing import MixedLoader
 from gristmill.errors import ConfigError, EndOfStream, StoppedError
 from gristmill.frameworks import turns
+from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 from gristmill.loaders.sources import advice
 
@@ -301,6 +302,17 @@ class DeviceFeed:
 
     def __repr__(self) -> str:
         return f"DeviceFeed({self._loader!r}, ahead={self._ahead}, on_their_way={len(self._queue)})"
+
+
+def pin(batch: Any, device: int) -> None:
+    """Lets GPUs read the memory of a loader's batch, which the loader uses again: once for each sheet, not each batch.
+
+    `device` is the number of a GPU that this process uses. Other batches, and what its driver refuses, are left.
+    """
+    for array in batch.values() if isinstance(batch, Batch) else ():
+        memory = array.memory()
+        if memory is None or not memory.pin(device):
+            return
 
 
 def _check_alias(loader: DataLoader, alias: str) -> None:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from gristmill.demos.mixing import MixedLoader
-from gristmill.frameworks.ahead import DeviceFeed
+from gristmill.frameworks.ahead import DeviceFeed, pin
 from gristmill.loaders.loader import DataLoader
 from gristmill.pairs import PairBatch
 
@@ -93,9 +93,15 @@ def _unfit(name: str, shape: tuple[int, ...], sharding: jax.sharding.Sharding, e
 
 
 def _bring(placing: Any, made: bool) -> Callable[[Any], Callable[[], dict[str, Any]]]:
-    on_host = _on_host(placing)
+    devices = _devices(placing)
+    # A CPU device would share the memory of the batch, which the loader uses again and a step may be given.
+    on_host = any(device.platform == "cpu" for device in devices)
+    gpu = next((device.local_hardware_id for device in devices if device.platform == "gpu"), None)
 
     def bring(batch: Any) -> Callable[[], dict[str, Any]]:
+        if gpu is not None:
+            # JAX copies other memory to some that is pinned first.
+            pin(batch, gpu)
         found = batch.asdict() if isinstance(batch, PairBatch) else dict(batch.items())
         placed = {name: _put(name, _fit(name, value, made), placing, on_host) for name, value in found.items()}
         return lambda: placed
@@ -103,13 +109,13 @@ def _bring(placing: Any, made: bool) -> Callable[[Any], Callable[[], dict[str, A
     return bring
 
 
-def _on_host(placing: Any) -> bool:
-    """Whether arrays could share the memory of the loader."""
+def _devices(placing: Any) -> list[Any]:
+    """The devices of this process that get arrays."""
     if placing is None:
-        device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
-        return (getattr(device, "platform", device) or jax.default_backend()) == "cpu"
+        default: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+        return [default] if isinstance(default, jax.Device) else jax.local_devices(backend=default)[:1]
     shardings = placing.values() if isinstance(placing, dict) else [placing]
-    return any(device.platform == "cpu" for sharding in shardings for device in sharding.addressable_devices)
+    return [device for sharding in shardings for device in sharding.addressable_devices]
 
 
 def _fit(name: str, value: Any, made: bool) -> Any:
@@ -130,7 +136,6 @@ def _fit(name: str, value: Any, made: bool) -> Any:
 def _put(name: str, value: Any, placing: Any, on_host: bool) -> Any:
     if isinstance(value, list):
         return value
-    # A CPU device would share the memory of the batch, which the loader uses again and a step may be given.
     array = np.array(value) if on_host else np.asarray(value)
     if placing is None:
         return jax.device_put(array)

@@ -11,9 +11,8 @@ from torch.utils.data import IterableDataset
 
 from gristmill.demos.mixing import MixedLoader
 from gristmill.errors import ConfigError
-from gristmill.frameworks.ahead import Bring, DeviceFeed
+from gristmill.frameworks.ahead import Bring, DeviceFeed, pin
 from gristmill.frameworks.tensors import convert
-from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 
 
@@ -106,7 +105,7 @@ class _Stream:
         while self._copied and self._copied[0][0].query():
             self._copied.popleft()
         with torch.cuda.stream(self._stream):
-            _pin(batch)
+            pin(batch, self._stream.device.index)
             host = convert(batch)
             try:
                 found = {name: _each(value, self._over) for name, value in host.items()}
@@ -144,14 +143,6 @@ class _Stream:
         # The device still reads what is copied; copies end in their order.
         if getattr(self, "_copied", None):
             self._copied[-1][0].synchronize()
-
-
-def _pin(batch: Any) -> None:
-    """Pins the memory of a loader's batch, which the loader uses again: once for each sheet, not for each batch."""
-    for array in batch.values() if isinstance(batch, Batch) else ():
-        memory = array.memory()
-        if memory is None or not memory.pin():
-            return
 
 
 # PyTorch iterates over what calls itself an iterable data set.

@@ -42,10 +42,11 @@ impl Region {
         self.base
     }
 
-    /// Lets the GPU whose context the calling thread has read this memory by itself, until it is unmapped. Whether it may.
-    pub fn pin(&self) -> bool {
+    /// Lets GPUs read this memory by themselves, until it is unmapped: `device` is the number of one that the process uses.
+    /// Whether they may.
+    pub fn pin(&self, device: i32) -> bool {
         // SAFETY: the region is one mapping, and its pin is dropped first.
-        self.pin.get_or_init(|| unsafe { Pin::new(self.base, self.len.max(1)) }.ok()).is_some()
+        self.pin.get_or_init(|| unsafe { Pin::new(self.base, self.len.max(1), device) }.ok()).is_some()
     }
 
     /// Bytes `offset..offset + len`, to write.

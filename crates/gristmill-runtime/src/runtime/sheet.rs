@@ -150,9 +150,10 @@ impl SharedSheet {
         self.sheet().rows
     }
 
-    /// Lets the GPU whose context the calling thread has read the sheet by itself, as often as it is used. Whether it may.
-    pub fn pin(&self) -> bool {
-        self.sheet().region.pin()
+    /// Lets GPUs read the sheet by themselves, as often as it is used: `device` is the number of one that the process uses.
+    /// Whether they may.
+    pub fn pin(&self, device: i32) -> bool {
+        self.sheet().region.pin(device)
     }
 }
 

@@ -77,9 +77,10 @@ impl Column {
         self.sheet.column(self.index, self.shape[0])
     }
 
-    /// Lets the GPU whose context the calling thread has read the memory of the whole batch by itself. Whether it may.
-    pub fn pin(&self) -> bool {
-        self.sheet.pin()
+    /// Lets GPUs read the memory of the whole batch by themselves: `device` is the number of one that the process uses.
+    /// Whether they may.
+    pub fn pin(&self, device: i32) -> bool {
+        self.sheet.pin(device)
     }
 
     /// The first byte. The owner of the batch may write through it; `bytes` must not be held meanwhile.
