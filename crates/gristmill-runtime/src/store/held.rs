@@ -138,6 +138,11 @@ impl HeldFile {
         !matches!(self.bytes, Bytes::Twin(..))
     }
 
+    /// Whether all bytes are there now, and stay: also of a file that is elsewhere, once all of it came.
+    pub fn has_all(&self) -> bool {
+        self.twin().is_none_or(|twin| twin.has_all())
+    }
+
     /// Sees to it that bytes `start..end` are there: fetches them from where the file is, once.
     ///
     /// Errors, with the path: those of reading; `Truncated` where the file became shorter.

@@ -401,7 +401,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(far.reads(), 40);
+        assert_eq!((far.reads(), twin.has_all()), (40, true));
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
             assert!(Claims::are_there(&mut third));
         });
         assert_eq!(far.reads(), 4);
-        assert!(twin.claim(&[(0, 6 * BLOCK)]).is_none());
+        assert!(twin.claim(&[(0, 6 * BLOCK)]).is_none() && !twin.has_all());
         drop(twin.claim(&[(6 * BLOCK, 8 * BLOCK)]));
         holds(&twin, &far, 6 * BLOCK, 8 * BLOCK);
         assert_eq!(far.reads(), 5, "a claim that is given up is no one's");

@@ -14,9 +14,9 @@ const AT_ONCE: u64 = 8;
 /// How many times as many batches are fetched ahead of those that wait for the consumer.
 const AHEAD: u64 = 8;
 
-/// How many groups of shuffled blocks are fetched ahead, at least. Nearly each batch of a group needs all of its blocks, so the next group
-/// comes while the consumer goes through one.
-const GROUPS_AHEAD: u64 = 2;
+/// How many groups of shuffled blocks are fetched ahead, at least. Nearly each batch of a group needs all of its blocks, which one reader
+/// brings. So each of several readers brings a group while the consumer goes through one.
+const GROUPS_AHEAD: u64 = 4;
 
 /// Bytes that a reader fetches at once. Small batches of fewer bytes would wait for the latency of a network, however fast it is.
 const BYTES_AT_ONCE: u64 = 4 << 20;
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_next_groups_of_blocks_come_while_the_consumer_goes_through_one() {
-        for (group, ahead) in [(100, 200), (5, AHEAD * AT_ONCE), (u64::MAX, 10_000)] {
+        for (group, ahead) in [(100, 400), (5, AHEAD * AT_ONCE), (u64::MAX, 10_000)] {
             let mut fetched = Fetched::from(0).past_groups(group);
             fetched.begin(0, None).into_iter().for_each(|range| fetched.end(range, None));
             while fetched.begin(0, Some(10_000)).is_some() {}

@@ -38,8 +38,9 @@ use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::{CertificateStatus, RunState};
 
-/// Threads that fetch what a table elsewhere is read from.
-const READERS: usize = 4;
+/// Threads that fetch what a table elsewhere is read from. They claim blocks in the order of batches, so a few that wait for single blocks
+/// must not hold back those that would fetch the next group.
+const READERS: usize = 16;
 
 /// The shortest time between two samples of the totals for rates; a request for a batch takes one.
 const SAMPLE: Duration = Duration::from_millis(250);

@@ -140,7 +140,8 @@ impl Bucket {
             let (client, parts) = clouds::client(scheme, host, &options).map_err(|e| refuse(&innermost(&e)))?;
             let patience = options.patience.unwrap_or(asking::PATIENCE);
             let parts = parts.map(Parts);
-            let requests = Requests { url: root.clone(), client, parts, patience, counts: Arc::default() };
+            let requests =
+                Requests { url: root.clone(), client, parts, patience, counts: Arc::default(), room: requests::room() };
             let bucket = Bucket { requests: Arc::new(requests), readings: Arc::default() };
             buckets.open.insert(root.clone(), bucket.clone());
             Ok(bucket)

@@ -13,7 +13,7 @@ use gristmill_format::source::Span;
 use gristmill_format::{Error, Kind, Result};
 use object_store::path::Path as Key;
 use object_store::{Error as Refusal, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::asking::{Counts, Failed, Try, innermost, is_expired, is_untrusted};
 use super::net;
@@ -31,6 +31,25 @@ const MOST_AT_ONCE: u64 = 64;
 /// Bytes that the running requests for one object bring together, at most. [`AT_ONCE`] requests may bring more.
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
+/// Bytes that the running requests of one bucket bring together, at most, of all readers.
+const ROOM: u64 = 128 << 20;
+
+/// Bytes of [`ROOM`] that each request takes, however few bytes it brings: so at most 256 run at once.
+const LEAST: u64 = 512 << 10;
+
+/// Bytes of [`ROOM`] that are counted as one.
+const UNIT: u64 = 64 << 10;
+
+/// The room of all requests of one bucket.
+pub(super) fn room() -> Semaphore {
+    Semaphore::new((ROOM / UNIT) as usize)
+}
+
+/// What a request that brings `len` bytes takes of the room.
+fn taken(len: u64) -> u32 {
+    (len.clamp(LEAST, ROOM) / UNIT) as u32
+}
+
 /// How many requests for one object run at once, if the longest request brings `longest` bytes.
 pub(in crate::store) fn at_once(longest: u64) -> usize {
     (BYTES_AT_ONCE / longest.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
@@ -46,6 +65,8 @@ pub(super) struct Requests {
     pub(super) parts: Option<Parts>,
     pub(super) patience: Duration,
     pub(super) counts: Arc<Counts>,
+    /// What requests for several spans take while they run.
+    pub(super) room: Semaphore,
 }
 
 impl Requests {
@@ -106,8 +127,11 @@ impl Requests {
         let (own, key, opened, spans) = (Arc::clone(self), key.clone(), opened.clone(), spans.to_vec());
         net::start(async move {
             let one = |(i, span): (usize, Span)| {
-                let asked = Arc::clone(&own).bytes(key.clone(), span.offset..span.offset + span.len, opened.clone());
-                async move { (i, asked.await) }
+                let (own, key, opened) = (Arc::clone(&own), key.clone(), opened.clone());
+                async move {
+                    let _room = own.room.acquire_many(taken(span.len)).await;
+                    (i, Arc::clone(&own).bytes(key, span.offset..span.offset + span.len, opened).await)
+                }
             };
             let mut answers = stream::iter(spans.into_iter().enumerate()).map(one).buffer_unordered(at_once);
             while let Some(answer) = answers.next().await {
@@ -241,5 +265,17 @@ impl Requests {
             }
         };
         error.in_source(format!("{}/{key}", self.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_holds_many_small_requests_and_any_large_one() {
+        let all = room().available_permits() as u32;
+        assert_eq!([1, 256 << 10, LEAST].map(|len| all / taken(len)), [256; 3]);
+        assert_eq!([8 << 20, ROOM, u64::MAX].map(|len| all / taken(len)), [16, 1, 1]);
     }
 }

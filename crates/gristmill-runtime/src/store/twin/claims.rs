@@ -2,6 +2,7 @@
 //! asked to. No block is claimed twice at once.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gristmill_format::Result;
 
@@ -66,6 +67,13 @@ impl Claims {
             }
         }
         Ok(all.into_iter().filter_map(|claims| claims.pins).collect())
+    }
+}
+
+impl Twin {
+    /// Whether all blocks are there, and nothing frees them: nobody has anything to claim.
+    pub(in crate::store) fn has_all(&self) -> bool {
+        self.bound.is_none() && self.missing.load(Ordering::Acquire) == 0
     }
 }
 

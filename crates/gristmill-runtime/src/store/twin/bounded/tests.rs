@@ -152,6 +152,7 @@ fn a_pool_frees_one_block_after_another_until_the_rest_fits() {
     assert_eq!(on_disk(file.twin().unwrap()), [false, false, true, true, true, true, false]);
     reads(&file, &from, 6);
     assert_eq!(there(&file), 0b111_1000, "a block of 10 bytes needs room, too");
+    assert!(!file.has_all(), "blocks are freed");
     reads(&file, &from, 0);
     assert_eq!(there(&file), 0b111_0001, "a block that comes again is counted again");
     reads(&file, &from, 3);
