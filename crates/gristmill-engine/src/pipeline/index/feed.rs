@@ -67,6 +67,8 @@ pub(super) struct Feed {
     pub(super) stall: Stall,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
+    /// Whether the cache keeps a part of the files.
+    keeps_part: bool,
     /// Readers lock this to claim blocks one after the other, in the order of batches. `None` if the cache keeps the files whole.
     turn: Mutex<Option<fetching::Keeping>>,
     /// A batch that could not be noted: it comes next.
@@ -142,6 +144,7 @@ impl Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
+            keeps_part: keeping.is_some(),
             turn: Mutex::new(keeping),
             untold: Mutex::default(),
             uncounted: Mutex::default(),

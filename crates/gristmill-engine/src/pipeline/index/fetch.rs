@@ -73,8 +73,18 @@ impl Fetched {
 
     /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
     pub(super) fn begin(&mut self, delivered: u64, end: Option<u64>) -> Option<Range<u64>> {
-        let range = self.next..(self.next + self.at_once()).min(end.unwrap_or(u64::MAX));
+        let range = self.following(end);
         (!range.is_empty() && self.take(&range, delivered)).then_some(range)
+    }
+
+    /// Whether [`Fetched::begin`] would begin to fetch batches.
+    pub(super) fn is_due(&self, delivered: u64, end: Option<u64>) -> bool {
+        let range = self.following(end);
+        !range.is_empty() && self.may_take(&range, delivered)
+    }
+
+    fn following(&self, end: Option<u64>) -> Range<u64> {
+        self.next..(self.next + self.at_once()).min(end.unwrap_or(u64::MAX))
     }
 
     /// The first batch that no reader has begun to fetch.
@@ -90,12 +100,16 @@ impl Fetched {
     /// Begins to fetch the batches of `range`, the next ones. Returns `false` if enough is fetched, or while the first batch is on its way:
     /// everybody waits for that batch, and others would take a part of the network. `delivered` is the consumer's next batch.
     pub(super) fn take(&mut self, range: &Range<u64>, delivered: u64) -> bool {
-        let waits = self.next > self.first && !self.has(self.first);
-        if waits || range.end > delivered.saturating_add(self.ahead) {
-            return false;
+        let takes = self.may_take(range, delivered);
+        if takes {
+            self.next = range.end;
         }
-        self.next = range.end;
-        true
+        takes
+    }
+
+    fn may_take(&self, range: &Range<u64>, delivered: u64) -> bool {
+        let waits = self.next > self.first && !self.has(self.first);
+        !waits && range.end <= delivered.saturating_add(self.ahead)
     }
 
     /// Says that batches were fetched, or that they could not be.
@@ -136,6 +150,7 @@ mod tests {
         assert_eq!(fetched.begin(10, Some(30)), Some(10..11));
         assert!(fetched.begin(10, Some(30)).is_none(), "the first one comes alone");
         fetched.end(10..11, None);
+        assert!(fetched.is_due(10, Some(30)) && !fetched.is_due(10, Some(11)));
         let ranges: Vec<Range<u64>> = std::iter::from_fn(|| fetched.begin(10, Some(30))).collect();
         assert_eq!(ranges, [11..12, 12..14, 14..18, 18..26, 26..30]);
         fetched.end(12..14, Some(Error::Stopped));

@@ -6,6 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::runtime::scheduler::Lane;
 
+use super::super::fetch::Fetched;
 use super::Feed;
 use crate::pipeline::ledger::Digests;
 
@@ -31,8 +32,10 @@ impl Feed {
     pub(super) fn took(&self, number: u64) {
         let mut inner = self.lock();
         inner.delivered = number + 1;
-        if inner.fetched.is_some() {
-            self.shared.signal.notify(Lane::Read);
+        let delivered = inner.delivered;
+        let is_due = |fetched: &Fetched| self.keeps_part || fetched.is_due(delivered, self.plan.batches());
+        if inner.fetched.as_ref().is_some_and(is_due) {
+            self.shared.signal.notify_one(Lane::Read);
         }
         drop(inner);
         self.shared.signal.notify_one(Lane::Work);

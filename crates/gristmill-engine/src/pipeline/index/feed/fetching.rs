@@ -39,6 +39,8 @@ impl Feed {
         if let Some((range, claims)) = there {
             self.brought(range, Claims::bring(claims).map_err(Into::into));
         } else if let Some((range, claimed)) = self.claim_next() {
+            // While this reader waits for its blocks, another one claims what comes next.
+            self.shared.signal.notify_one(Lane::Read);
             self.bring(range, claimed);
         } else {
             let Some((range, claims)) = self.lock().next_awaited() else { return false };
@@ -105,8 +107,8 @@ impl Feed {
         self.further(&inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
-        // After the first batch other readers begin.
-        self.shared.signal.notify(Lane::Read);
+        // After the first batch another reader begins.
+        self.shared.signal.notify_one(Lane::Read);
     }
 
     /// Claims the blocks that the next batches need. `None` if no batch is left, if enough is fetched, or if a batch that is not made yet
