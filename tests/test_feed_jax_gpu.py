@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compact_games import COMPACT, FULL, same_bits, write_formats
+from dense_games import dense, packed
 
 import gristmill as gm
 
@@ -17,15 +18,7 @@ pytestmark = pytest.mark.skipif(jax.default_backend() != "gpu", reason="skipped:
 
 @pytest.fixture(scope="module")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("games")
-    gm.generate("chess", folder / "games", games=40, seed=3)
-    gm.pack(folder / "games", folder / "pack")
-    return gm.open(folder / "pack")
-
-
-def dense(games: Any, epochs: int = 2) -> gm.DataLoader:
-    encoder = gm.chess.Tensors(["planes", "probs", "values"])
-    return gm.DataLoader(games, encoder=encoder, batch_size=256, epochs=epochs, seed=1, last_batch="drop")
+    return packed(tmp_path_factory.mktemp("games"))
 
 
 def on_mesh() -> Any:

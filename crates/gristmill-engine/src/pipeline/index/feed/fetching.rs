@@ -64,7 +64,7 @@ impl Feed {
         self.further(&inner);
         drop(inner);
         let mut all = Vec::new();
-        // Which rows a batch reads takes as long as to feed it: nobody asks once all files are there.
+        // Which rows a batch reads takes a worker's time to find: nobody asks once all files are there.
         let files = self.assembly.table().files();
         let is_there = !files.is_empty() && files.iter().all(|file| file.has_all());
         let batches = if is_there { range.end..range.end } else { range.clone() };
