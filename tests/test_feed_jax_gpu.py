@@ -10,6 +10,7 @@ from compact_games import COMPACT, FULL, same_bits, write_formats
 from dense_games import dense, packed
 
 import gristmill as gm
+from gristmill.frameworks.ahead import pin
 
 jax = pytest.importorskip("jax", reason="skipped: JAX is not installed")
 adapter: Any = pytest.importorskip("gristmill.jax")
@@ -26,12 +27,23 @@ def on_mesh() -> Any:
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
 
 
-def test_memory_of_the_loader_is_pinned_and_read_while_it_is_used_again(games: Any) -> None:
+def test_memory_of_the_loader_is_pinned_and_read_while_it_is_used_again(
+    games: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned: list[int] = []
+
+    def noted(batch: Any, device: int) -> None:
+        pinned.append(device)
+        pin(batch, device)
+
+    monkeypatch.setattr("gristmill.frameworks.feed_jax.pin", noted)
     expected = [np.asarray(batch["planes"]).copy() for batch in dense(games)]
     for options in ({"ahead": 4}, {"ahead": 0}, {"sharding": on_mesh()}, {"sharding": jax.devices("gpu")[0]}):
         # Nothing waits for a copy before the loader has filled what it has for all batches.
         fed = [batch["planes"] for batch in adapter.feed(dense(games), **options)]
         assert len(fed) == len(expected) > 3
+        assert pinned == [0] * len(fed), "each batch, by the first GPU"
+        pinned.clear()
         assert all(same_bits(np.asarray(made), wanted) for made, wanted in zip(fed, expected, strict=True)), options
     loader = dense(games)
     memory, another = loader.get_next()["planes"].memory(), dense(games).get_next()["planes"].memory()
