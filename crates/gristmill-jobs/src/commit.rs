@@ -183,7 +183,11 @@ pub fn commit(options: &CommitOptions, progress: &mut dyn FnMut(Joining)) -> Res
         return shares(&output).and(Err(Error::Stopped));
     };
     let row = row_of(&whole)?;
-    let made = (row.commit)(&whole, progress)?;
+    let made = match (row.commit)(&whole, progress) {
+        // Another process committed them meanwhile, and removed what this one read.
+        Err(_) if !whole.is_there()? => return Err(Whole::already(whole.output())),
+        made => made?,
+    };
     if !whole.options.dry_run {
         whole.folder.remove()?;
     }

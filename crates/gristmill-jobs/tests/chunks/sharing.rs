@@ -196,3 +196,20 @@ fn two_at_one_share_both_end_well() {
     let names: Vec<_> = fs::read_dir(out.path()).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
 }
+
+#[test]
+fn a_commit_whose_shares_another_one_removes_says_that_they_were_committed() {
+    let (games, out) = (input(), tempfile::tempdir().unwrap());
+    let options = PackOptions::new(games.path(), out.path().join("out"));
+    (1..=5).for_each(|number| drop(share(&options, number, 5).unwrap()));
+    let (beside, away) = (out.path().join("out.shares"), out.path().join("away"));
+    let looks = CommitOptions { output: options.output.clone(), ..CommitOptions::default() };
+    let mut is_first = true;
+    let mut removed = |_| {
+        if std::mem::take(&mut is_first) {
+            fs::rename(&beside, &away).unwrap();
+        }
+    };
+    let e = commit(&looks, &mut removed).unwrap_err().to_string();
+    assert!(e.contains("committed already"), "{e}");
+}
