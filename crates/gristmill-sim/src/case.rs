@@ -37,6 +37,9 @@ impl Outcome {
 
 /// A run that one number makes.
 pub trait Case: Clone + PartialEq + Debug {
+    /// Whether it is a world of rows: what these meet is counted apart.
+    const OF_ROWS: bool = false;
+
     /// Runs it.
     fn run(&self) -> Outcome;
 

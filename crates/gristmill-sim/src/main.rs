@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use gristmill_sim::case::Case;
-use gristmill_sim::coverage::{Coverage, pairs};
+use gristmill_sim::coverage::{Coverage, Pair, pairs, pairs_of_rows};
 use gristmill_sim::crash::facts::Learning;
 use gristmill_sim::crash::kept::Kept;
 use gristmill_sim::crash::scenario::Scenario as Jobs;
@@ -45,14 +45,15 @@ struct Sum {
     batches: u64,
     disks: u64,
     unsignalled: u64,
-    coverage: Coverage,
+    streams: Coverage,
+    rows: Coverage,
 }
 
 impl Sum {
     /// Runs a case, and says and shrinks what failed, unless one failure is enough. Whether it went well.
     fn add<C: Case>(&mut self, (case, seed): (&C, u64), out: &mut impl Write, first_failure: bool) -> bool {
         let outcome = memory::run(case);
-        self.coverage.merge(&outcome.coverage);
+        if C::OF_ROWS { &mut self.rows } else { &mut self.streams }.merge(&outcome.coverage);
         self.batches += outcome.batches;
         self.disks += outcome.disks;
         self.runs += 1;
@@ -96,7 +97,7 @@ fn main() -> ExitCode {
     let (mut sum, mut steering) = (Sum::default(), Steering::default());
     let before = processor();
     for seed in &seeds {
-        let number = if is_kept(*seed) { *seed } else { steering.number(*seed, &sum.coverage) };
+        let number = if is_kept(*seed) { *seed } else { steering.number(*seed, &sum.streams) };
         let stream = sum.add((&scenario::Scenario::new(number), number), &mut out, first_failure);
         let rows = sum.add((&rows::scenario::Scenario::new(*seed), *seed), &mut out, first_failure);
         let jobs = match program.as_ref().filter(|_| replays || seed.is_multiple_of(of_jobs)) {
@@ -121,7 +122,10 @@ fn main() -> ExitCode {
         }
     }
     let seconds = (processor() - before).as_secs_f64().max(1e-6);
-    let unmet: Vec<String> = sum.coverage.unmet().iter().map(|(fault, state)| format!("{fault:?} {state:?}")).collect();
+    let named = |of: &'static str| move |(fault, state): Pair| format!("{of}{fault:?} {state:?}");
+    let mut unmet: Vec<String> = sum.streams.unmet(pairs()).into_iter().map(named("")).collect();
+    unmet.extend(sum.rows.unmet(pairs_of_rows()).into_iter().map(named("rows: ")));
+    let pairs = pairs().count() + pairs_of_rows().count();
     let line = serde_json::json!({
         "runs": sum.runs,
         "failures": sum.failures,
@@ -130,8 +134,8 @@ fn main() -> ExitCode {
         "batches": sum.batches,
         "disks": program.as_ref().map(|_| sum.disks),
         "unsignalled": sum.unsignalled,
-        "pairs": pairs().count() - unmet.len(),
-        "pairs_of": pairs().count(),
+        "pairs": pairs - unmet.len(),
+        "pairs_of": pairs,
         "unmet": unmet,
     });
     _ = writeln!(out, "{line}");

@@ -44,6 +44,8 @@ struct Came {
 }
 
 impl Case for Scenario {
+    const OF_ROWS: bool = true;
+
     fn run(&self) -> Outcome {
         run(self)
     }
@@ -127,8 +129,9 @@ impl<'a> Run<'a> {
         }
         let came = self.drive(&loader, (&world, chooser.apart(7)), (start, rank, stands), &table);
         let copies = self.folder.as_ref().map(|folder| written(folder)).unwrap_or_default();
+        self.disk.met(if start.ends == Ends::Crash { Fault::Crashed } else { Fault::Stopped });
+        self.note(&loader, &table);
         if start.ends == Ends::Crash {
-            self.disk.met(Fault::Crashed);
             // Threads end where they stand, and write nothing more.
             world.clear();
         }
@@ -177,9 +180,11 @@ impl<'a> Run<'a> {
     ) -> Found<Came> {
         let state = || loader.state().map_err(|e| format!("no state: {e}"));
         let mut came = Came { states: vec![state()?], next: stands };
-        let (mut next, mut since, mut stall, mut waiting) = (stands, 0, 0, 0);
+        let (mut next, mut since, mut waiting) = (stands, 0, 0);
+        let mut stall = chooser.below(start.stall.max(1));
         while (came.states.len() as u64) <= start.batches {
             (self.step, since) = (self.step + 1, since + 1);
+            self.note(loader, table);
             if since > PATIENCE {
                 return Err(format!("no batch in {PATIENCE} steps"));
             }
@@ -192,6 +197,9 @@ impl<'a> Run<'a> {
                     world.hungers(false);
                 }
                 world.step();
+                if stall == 1 {
+                    self.disk.met(Fault::Stalled);
+                }
                 continue;
             }
             match loader.take("", Some(Duration::ZERO), start.ahead == 0) {
@@ -221,10 +229,7 @@ impl<'a> Run<'a> {
                     }
                     self.compare(&batch, (self.beyond(next), rank, start.ranks))?;
                     (next, since) = (batch.number + 1, 0);
-                    if start.stall > 0 {
-                        self.disk.met(Fault::Stalled);
-                        stall = chooser.below(start.stall);
-                    }
+                    stall = chooser.below(start.stall.max(1));
                     waiting += 1;
                     if start.ahead > 0 && came.states.last() != Some(&state()?) {
                         return Err("a batch counts before it is used".to_owned());
@@ -239,11 +244,22 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        self.disk.met(Fault::Stopped);
-        match world.unsignalled() {
+        let unsignalled = world.unsignalled();
+        world.hungers(false);
+        (0..start.idle).for_each(|_| {
+            self.note(loader, table);
+            world.step();
+        });
+        match unsignalled {
             0 => came.ended(),
             _ => Err("a thread found a task only by waking by itself, while the consumer waited".to_owned()),
         }
+    }
+
+    /// Notes what waits for the consumer, for the faults that were met since the last call.
+    fn note(&self, loader: &IndexLoader, table: &Boards) {
+        (0..table.newly_met()).for_each(|_| self.disk.met(Fault::Broken));
+        self.disk.note(|| State::of_stages(&loader.metrics()));
     }
 
     /// The first batch from `number` on that is not left out.
@@ -277,7 +293,6 @@ impl<'a> Run<'a> {
             batches.clone().any(|number| self.oracle.of(number, rank, start.ranks).0.iter().any(|(own, _)| *own == row))
         };
         if table.met() > 0 && start.broken.is_some_and(touched) {
-            self.disk.met(Fault::Broken);
             return Ok(());
         }
         Err(format!("it ended with an error: {error}"))

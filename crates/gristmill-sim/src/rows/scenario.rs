@@ -36,8 +36,10 @@ pub struct Start {
     pub queue: usize,
     /// A row that cannot be read.
     pub broken: Option<u64>,
-    /// Steps that the consumer of a batch takes.
+    /// Steps that the consumer takes before its first batch, and for each batch, at most.
     pub stall: u64,
+    /// Steps from its last batch to its end.
+    pub idle: u64,
 }
 
 /// A whole run.
@@ -101,6 +103,7 @@ impl Scenario {
             queue: c.within(1, 5) as usize,
             broken: c.once_in(6).then(|| c.below(rows)),
             stall: if c.once_in(3) { c.below(40) } else { 0 },
+            idle: if c.once_in(3) { c.below(200) } else { 0 },
         };
         let starts = (0..c.within(1, 4)).map(|_| start(c)).collect();
         let mut made = Scenario {
@@ -204,6 +207,7 @@ impl Scenario {
             less.push(|s| s.starts[i].lost = 0);
             less.push(|s| s.starts[i].ahead = 0);
             less.push(|s| s.starts[i].stall = 0);
+            less.push(|s| s.starts[i].idle = 0);
             less.push(|s| s.starts[i].ends = Ends::Stop);
             less.push(|s| (s.starts[i].threads, s.starts[i].queue) = (1, 1));
         }

@@ -19,6 +19,8 @@ struct Inner {
     broken: Option<u64>,
     fetched: BTreeSet<u64>,
     met: u64,
+    /// How much of that was asked for.
+    noted: u64,
     unfetched: Option<u64>,
 }
 
@@ -49,6 +51,14 @@ impl Boards {
     /// How often the broken row was met.
     pub(crate) fn met(&self) -> u64 {
         self.lock().met
+    }
+
+    /// How often it was met since the last call.
+    pub(crate) fn newly_met(&self) -> u64 {
+        let mut inner = self.lock();
+        let since = inner.met - inner.noted;
+        inner.noted = inner.met;
+        since
     }
 
     /// A row that was read without having been fetched.
