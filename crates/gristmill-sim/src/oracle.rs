@@ -16,6 +16,8 @@ pub type Board = [u8; 32];
 /// A file: its name below the directory and its chunks. One that is refused as a whole has none.
 #[derive(Debug, Clone)]
 pub struct File {
+    /// Its id in the journal, where there is one.
+    pub id: u64,
     /// Name below the directory.
     pub name: String,
     /// The boards of each chunk; none for a bad one.
@@ -29,7 +31,7 @@ impl File {
         let whole = if rest.is_empty() { boards } else { &[] };
         // Of what is no board, only a wrong result occurs here.
         let chunk = |boards: &[Board]| boards.iter().all(|board| board[26] < 3).then(|| boards.to_vec());
-        File { name: name.to_owned(), chunks: whole.chunks(256).map(chunk).collect() }
+        File { id: 0, name: name.to_owned(), chunks: whole.chunks(256).map(chunk).collect() }
     }
 
     /// Its name below the directory.
@@ -63,12 +65,19 @@ pub struct Later {
     pub lane: u64,
     /// The draw before which it was taken in.
     pub at: u64,
-    /// Its id.
-    pub id: u64,
     /// The id of the file that it replaces.
     pub old: Option<u64>,
     /// The file.
     pub file: File,
+}
+
+/// A directory: the files of its first scan in any order, and those that came later in the order of the journal.
+#[derive(Debug, Clone, Default)]
+pub struct Directory {
+    /// Those of the first scan.
+    pub first: Vec<File>,
+    /// Those that came later.
+    pub later: Vec<Later>,
 }
 
 /// What decides a stream.
@@ -96,9 +105,7 @@ pub struct Stream {
     pub ranks: (u64, u64),
     /// Rows of a batch of this rank.
     pub batch: usize,
-    /// Files of a second directory, in any order. Without any there is none.
-    pub second: Vec<File>,
-    /// Weights of both directories in the join.
+    /// Weights of two directories in the join.
     pub weights: [f64; 2],
 }
 
@@ -129,8 +136,8 @@ fn natural(key: &str) -> Vec<(u8, u128)> {
     parts
 }
 
-/// A row: number of the file in what was given, chunk, frame.
-pub type Row = (usize, usize, usize);
+/// A row: number of the directory, then in it of the file, of the chunk and of the frame.
+pub type Row = (usize, usize, usize, usize);
 
 /// A chunk of a window.
 #[derive(Clone, Copy)]
@@ -145,20 +152,16 @@ struct Held {
 
 /// What one directory gives: files of the first scan, `first` of them, and then those that came later.
 struct Input<'a> {
-    /// Of the directory, from 1.
-    number: u64,
+    /// Of the directory, from 0.
+    number: usize,
     files: &'a [File],
     later: &'a [Later],
     first: usize,
-    /// Number of files of directories before this one.
-    before: usize,
 }
 
-impl Input<'_> {
-    /// The name of its stage of a sort.
-    fn named(&self, stage: &str) -> String {
-        if self.number == 1 { stage.to_owned() } else { format!("{stage}_{}", self.number) }
-    }
+/// The name of a stage of the directory with this number, from 0.
+pub fn named(stage: &str, number: usize) -> String {
+    if number == 0 { stage.to_owned() } else { format!("{stage}_{}", number + 1) }
 }
 
 impl Stream {
@@ -250,8 +253,7 @@ impl Stream {
         }
     }
 
-    /// Chunks in the order of their draws, with their use: `files` are those of the first scan, with ids from 0 in their order,
-    /// and then those of `later`. At most `most`.
+    /// At most `most` chunks in the order of their draws, with their use.
     fn draws(&self, input: &Input<'_>, lane: u64, most: usize) -> Vec<(usize, usize, u64)> {
         let Input { files, later, first, .. } = *input;
         let chunks = |file: usize| (0..files[file].chunks.len()).filter(move |c| self.own(&files[file], *c, lane));
@@ -270,8 +272,8 @@ impl Stream {
             None => full,
         };
         let mut came = all.len();
-        let held = |id, file, chunk| Held { id, file, chunk, uses: 0, undrawn: true, gone: false };
-        let mut window: VecDeque<Held> = all.iter().map(|(f, c)| held(*f as u64, *f, *c)).collect();
+        let held = |file: usize, chunk| Held { id: files[file].id, file, chunk, uses: 0, undrawn: true, gone: false };
+        let mut window: VecDeque<Held> = all.iter().map(|(f, c)| held(*f, *c)).collect();
         let shrink =
             |window: &mut VecDeque<Held>, came| window.drain(..window.len().saturating_sub(size(came))).for_each(drop);
         shrink(&mut window, came);
@@ -279,14 +281,14 @@ impl Stream {
         let oldest = window.front().map_or(first, |oldest| oldest.file);
         let mut counted = all.iter().filter(|(file, _)| self.law.is_some() || *file >= oldest).count();
         let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
-        let key = self.stage(&input.named("pool"), lane);
+        let key = self.stage(&named("pool", input.number), lane);
         for d in 0..most as u64 {
             while let Some((n, file)) = coming.next_if(|(_, later)| later.at <= d) {
                 if !self.admits(counted, file.at) {
                     return drawn;
                 }
                 window.iter_mut().filter(|held| Some(held.id) == file.old).for_each(|held| held.gone = true);
-                let new: Vec<Held> = chunks(first + n).map(|chunk| held(file.id, first + n, chunk)).collect();
+                let new: Vec<Held> = chunks(first + n).map(|chunk| held(first + n, chunk)).collect();
                 (came, counted) = (came + new.len(), counted + new.len());
                 window.extend(new);
                 shrink(&mut window, came);
@@ -309,7 +311,7 @@ impl Stream {
     fn input(&self, input: &Input<'_>, lane: u64, most: usize) -> Vec<Row> {
         // A draw gives a row at least once in a while; of those that give none there is a bounded number.
         let enough = 64 * most + 4096;
-        let (mut passes, unpack) = (BTreeMap::new(), key(self.seed, &input.named("unpack")));
+        let (mut passes, unpack) = (BTreeMap::new(), key(self.seed, &named("unpack", input.number)));
         let mut of = |(file, chunk, used): &(usize, usize, u64)| match &input.files[*file].chunks[*chunk] {
             Some(boards) => self.frames((unpack, &input.files[*file], *chunk), boards.len() as u64, *used, &mut passes),
             None => Vec::new(),
@@ -325,7 +327,7 @@ impl Stream {
         }
         let rows = draws.into_iter().flat_map(|draw| {
             let (file, chunk, _) = draw;
-            of(&draw).into_iter().map(move |frame| (input.before + file, chunk, frame))
+            of(&draw).into_iter().map(move |frame| (input.number, file, chunk, frame))
         });
         rows.collect()
     }
@@ -379,29 +381,23 @@ impl Stream {
         given
     }
 
-    /// At most `most` rows of this rank: `files` are those of the first scan in any order, `later` in that of the journal. Rows
-    /// name files by their number in the list that is returned with them.
-    pub fn rows(&self, files: &[File], later: &[Later], most: usize) -> (Vec<Row>, Vec<File>) {
-        let in_order = |files: &[File]| {
-            let mut files = files.to_vec();
+    /// At most `most` rows of this rank. They name files by their number in the lists that are returned with them.
+    pub fn rows(&self, directories: &[Directory], most: usize) -> (Vec<Row>, Vec<Vec<File>>) {
+        let in_order = |directory: &Directory| {
+            let mut files = directory.first.clone();
             files.sort_by_cached_key(|file| (natural(file.key()), file.key().to_owned(), file.name.clone()));
+            files.extend(directory.later.iter().map(|later| later.file.clone()));
             files
         };
-        let mut all = in_order(files);
-        let first = all.len();
-        all.extend(later.iter().map(|later| later.file.clone()));
-        let before = all.len();
-        all.extend(in_order(&self.second));
-        let (one, other) = all.split_at(before);
+        let all: Vec<Vec<File>> = directories.iter().map(in_order).collect();
         // With one input, a lane that has no chunk gives no row anyway.
-        let is_fed = self.second.is_empty() || self.feeds(files) && self.feeds(&self.second);
-        if !is_fed {
+        if all.len() > 1 && !all.iter().all(|files| self.feeds(files)) {
             return (Vec::new(), all);
         }
-        let mut inputs = vec![Input { number: 1, files: one, later, first, before: 0 }];
-        if !other.is_empty() {
-            inputs.push(Input { number: 2, files: other, later: &[], first: other.len(), before });
-        }
+        let all_of = directories.iter().zip(&all).enumerate();
+        let inputs: Vec<Input<'_>> = all_of
+            .map(|(number, (Directory { first, later }, files))| Input { number, files, later, first: first.len() })
+            .collect();
         let (ranks, rank) = self.ranks;
         let each = most.div_ceil((self.lanes / ranks) as usize);
         let of_lane = |lane: u64| match lane % ranks == rank {

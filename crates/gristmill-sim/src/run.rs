@@ -21,7 +21,7 @@ use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, State};
 use crate::disk::Disk;
 use crate::memory;
-use crate::oracle::{self, Board, File};
+use crate::oracle::{self, Board, Directory, File, named};
 use crate::scenario::{EVENTFUL, Given, SECOND, Scenario};
 use crate::world::World;
 use published::Publishing;
@@ -66,9 +66,10 @@ struct Run<'a> {
     /// How the process ends now, if it does.
     ending: Option<Fault>,
     stalled: u64,
-    /// Polls for notices before all troubles ended.
-    mended: Option<u64>,
-    growing: Vec<Given>,
+    /// Polls for notices in each directory before all troubles ended.
+    mended: Option<[u64; 2]>,
+    /// Files of which only a part is there, each with the number of its directory.
+    growing: Vec<(usize, Given)>,
     /// What came, by number: a batch that comes again must be the same.
     got: Vec<Got>,
     ended: Option<u64>,
@@ -419,24 +420,31 @@ impl<'a> Run<'a> {
             lanes: s.lanes.into(),
             ranks: (s.ranks.0.into(), s.ranks.1.into()),
             batch: s.share(),
-            second: files(&s.second),
             weights: s.weights,
         }
+    }
+
+    /// The directories as the oracle takes them: by the journal where the world watches.
+    fn directories(&self) -> Found<Vec<Directory>> {
+        let s = self.scenario;
+        let journal = self.folder.as_ref().filter(|_| s.watch).map(|folder| folder.join(s.of_rank("journal")));
+        let of = |(number, (given, disk)): (usize, (&[Given], &Disk))| match &journal {
+            Some(journal) => journal::read(journal, &named("load", number), disk),
+            None => Ok(Directory { first: files(given), later: Vec::new() }),
+        };
+        [&s.files[..], &s.second[..]].into_iter().zip(self.disks()).enumerate().map(of).collect()
     }
 
     /// All that came against all that must.
     fn compare(&mut self) -> Found<()> {
         let s = self.scenario;
         let stream = self.stream();
-        let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
-            Some(folder) => journal::read(&folder.join(s.of_rank("journal")), &self.disk)?,
-            None => (files(&s.files), Vec::new()),
-        };
+        let directories = self.directories()?;
         let beyond = self.ended.is_some() || self.refusal.is_some();
         let most = (self.got.len() + usize::from(beyond)) * s.share();
-        let (rows, files) = memory::aside(|| stream.rows(&files, &later, most));
+        let (rows, files) = memory::aside(|| stream.rows(&directories, most));
         let board = |row: &oracle::Row| -> Board {
-            files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
+            files[row.0][row.1].chunks[row.2].as_ref().map(|boards| boards[row.3]).unwrap_or([0; 32])
         };
         let drops = s.last == gristmill_engine::config::LastBatch::Drop;
         let whole = if drops { rows.len() / s.share() } else { rows.len().div_ceil(s.share()) };

@@ -75,6 +75,8 @@ pub enum Deed {
     Crash,
     /// The loader is stopped.
     Stop,
+    /// What happens to the second directory, and to its files.
+    Second(Box<Deed>),
 }
 
 /// A whole run.
@@ -259,9 +261,9 @@ impl Scenario {
         made
     }
 
-    /// Joins a second directory in some of the worlds that watch nothing.
+    /// Joins a second directory in some of the worlds.
     fn join(&mut self, c: &mut Chooser) {
-        if self.watch || !c.once_in(4) {
+        if !c.once_in(4) {
             return;
         }
         for i in 0..c.within(1, 3) * u64::from(self.lanes) {
@@ -271,11 +273,33 @@ impl Scenario {
             self.second.push(Given { name, content: 6000 + i, boards, damage });
         }
         self.weights = [c.of(&[1.0, 0.5, 3.0]), c.of(&[1.0, 0.1, 2.0])];
+        let any = self.second.len() as u64;
         if c.once_in(2) {
-            let file = self.files.len() + c.below(self.second.len() as u64) as usize;
-            self.deeds.push((c.below(EVENTFUL), Deed::Break(file, c.once_in(2))));
-            self.deeds.sort_by_key(|(at, _)| *at);
+            let broken = Deed::Break(c.below(any) as usize, c.once_in(2));
+            self.deeds.push((c.below(EVENTFUL), Deed::Second(Box::new(broken))));
         }
+        for i in 0..if self.watch { c.below(4) } else { 0 } {
+            let file = c.below(any) as usize;
+            let late = Given {
+                name: format!("other{}-late{i}.bf", c.below(30)),
+                content: 7000 + i,
+                boards: c.within(1, 300) as usize,
+                damage: None,
+            };
+            let deed = match c.below(10) {
+                0 => Deed::Lose,
+                1 => Deed::Stale,
+                2 => Deed::Vanish(file),
+                3 => Deed::Rename(file),
+                4 => Deed::Replace(file, 8000 + i),
+                5 => Deed::Swap(file, 8000 + i),
+                6 => Deed::Grow(late),
+                _ => Deed::Arrive(late),
+            };
+            let within = c.of(&[25, 150, EVENTFUL]);
+            self.deeds.push((c.below(within), Deed::Second(Box::new(deed))));
+        }
+        self.deeds.sort_by_key(|(at, _)| *at);
     }
 
     /// Changes some of the worlds that watch. In some it replaces a file. In some it adds several files at once, and makes the state

@@ -73,11 +73,13 @@ fn joined_directories_resume_after_every_batch() {
     let many = (0..).map(Scenario::new).filter(|s| !s.second.is_empty() && s.lanes == 2);
     let plain =
         many.map(|s| Scenario { deeds: Vec::new(), aim: None, crashes: Vec::new(), stop_at: None, batches: 8, ..s });
-    for base in plain.filter(|s| run(s).batches == 8).take(3) {
+    for base in plain.filter(|s| run(s).batches == 8).take(6) {
         for batch in 0..7 {
             let scenario = Scenario { crashes: vec![batch, batch + 1], ..base.clone() };
             let outcome = run(&scenario);
-            assert_eq!((outcome.failure, outcome.batches), (None, 8), "{scenario:?}");
+            assert_eq!(outcome.failure, None, "{scenario:?}");
+            // One that watches takes batches until all files came.
+            assert!(outcome.batches == 8 || base.watch && outcome.batches > 8, "{scenario:?}");
         }
     }
 }

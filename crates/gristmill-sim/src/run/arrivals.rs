@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Run, journal};
+use super::{Found, Run};
 use crate::case::PATIENCE;
 use crate::coverage::Fault;
+use crate::disk::Disk;
 use crate::memory;
 use crate::oracle::File;
 use crate::world::World;
@@ -33,39 +34,43 @@ impl Run<'_> {
             || self.crashed
             || self.publishes.is_some()
             || s.limit.is_some_and(|[.., max]| max.is_finite());
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch && !waits) else { return Ok(true) };
-        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
-        // A file that got another name is the file that it was, and has the same key.
-        let known: BTreeSet<&str> = first.iter().chain(later.iter().map(|later| &later.file)).map(File::key).collect();
-        let stream = self.stream();
-        let lacks = |file: &File| !known.contains(file.key()) && stream.takes(file);
-        let files = self.disk.names().into_iter().map(|name| File::of(&name, &self.disk.now(&name)));
-        let missing = files.filter(lacks).map(|file| file.name().to_owned()).next();
-        let most = if self.disk.coverage().of(Fault::Stale) > 0 { COMES_LATE } else { COMES };
-        match missing {
-            Some(name) if self.mended.is_some_and(|mended| self.disk.polls() > mended + most) => {
-                Err(format!("{name} did not come in within {most} polls"))
-            }
-            missing => Ok(missing.is_none()),
+        if self.folder.is_none() || !s.watch || waits {
+            return Ok(true);
         }
+        let (stream, mut all) = (self.stream(), true);
+        for (number, (directory, disk)) in self.directories()?.iter().zip(self.disks()).enumerate() {
+            // A file that got another name is the file that it was, and has the same key.
+            let came = directory.first.iter().chain(directory.later.iter().map(|later| &later.file));
+            let known: BTreeSet<&str> = came.map(File::key).collect();
+            let lacks = |file: &File| !known.contains(file.key()) && stream.takes(file);
+            let files = disk.names().into_iter().map(|name| File::of(&name, &disk.now(&name)));
+            let Some(missing) = files.filter(lacks).map(|file| file.name().to_owned()).next() else { continue };
+            let most = if disk.coverage().of(Fault::Stale) > 0 { COMES_LATE } else { COMES };
+            if self.mended.is_some_and(|mended| disk.polls() > mended[number] + most) {
+                return Err(format!("{missing} did not come in within {most} polls"));
+            }
+            all = false;
+        }
+        Ok(all)
     }
 
     /// Lets the search run for a second once all troubles have ended, for a step before that. The consumer takes nothing.
     pub(super) fn searches(&self, world: &World) {
-        let until = self.disk.polls() + if self.mended.is_some() { SECOND } else { 1 };
+        let more = if self.mended.is_some() { SECOND } else { 1 };
+        let until: Vec<u64> = self.disks().map(|disk| disk.polls() + more).collect();
         world.hungers(false);
         for _ in 0..PATIENCE {
-            if self.disk.polls() >= until {
+            if self.disks().zip(&until).all(|(disk, until)| disk.polls() >= *until) {
                 return;
             }
             world.step();
         }
     }
 
-    /// Checks that the loader lists the folder after notices were lost, long before its next regular listing.
+    /// Checks that the loader lists a folder after notices were lost, long before its next regular listing.
     pub(super) fn lists_what_was_lost(&self, world: &World) -> Found<()> {
         for _ in 0..PATIENCE {
-            match self.disk.polls_since_loss() {
+            match self.disks().filter_map(Disk::polls_since_loss).max() {
                 None => return Ok(()),
                 Some(polls) if polls > LOOKS => {
                     return Err(format!("notices were lost, and in {LOOKS} polls the loader did not list the folder"));
@@ -83,17 +88,22 @@ impl Run<'_> {
     pub(super) fn waits_for_files(&self) -> Found<bool> {
         let s = self.scenario;
         let stream = self.stream();
-        let files: Vec<File> = self.disk.names().iter().map(|name| File::of(name, &self.disk.now(name))).collect();
-        let lacks = s.limit.is_some() || !stream.feeds(&files);
+        let feeds = |disk: &Disk| {
+            let files: Vec<File> = disk.names().iter().map(|name| File::of(name, &disk.now(name))).collect();
+            stream.feeds(&files)
+        };
+        let lacks = s.limit.is_some() || !self.disks().all(feeds);
         Ok(s.watch && lacks && !self.has_next()?)
     }
 
     /// Whether the pages have all rows of the next batch, with the files that the journal says were taken in. `false` without a journal.
     pub(super) fn has_next(&self) -> Found<bool> {
         let s = self.scenario;
-        let Some(folder) = self.folder.as_ref().filter(|_| s.watch) else { return Ok(false) };
-        let (first, later) = journal::read(&folder.join(s.of_rank("journal")), &self.disk)?;
+        if self.folder.is_none() || !s.watch {
+            return Ok(false);
+        }
+        let directories = self.directories()?;
         let most = (self.got.len() + 1) * s.share();
-        Ok(memory::aside(|| self.stream().rows(&first, &later, most)).0.len() == most)
+        Ok(memory::aside(|| self.stream().rows(&directories, most)).0.len() == most)
     }
 }

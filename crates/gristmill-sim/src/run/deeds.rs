@@ -22,11 +22,11 @@ impl Run<'_> {
     /// completes the files that grow, and ends all troubles.
     pub(super) fn deeds(&mut self, loader: &DataLoader) {
         if self.step == self.calm {
-            for file in std::mem::take(&mut self.growing) {
-                self.disk.write(&file.name, file.bytes(), true);
+            for (number, file) in std::mem::take(&mut self.growing) {
+                [&self.disk, &self.second][number].write(&file.name, file.bytes(), true);
             }
             self.trouble(|troubles| *troubles = Default::default());
-            self.mended = Some(self.disk.polls());
+            self.mended = Some([self.disk.polls(), self.second.polls()]);
         }
         while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
             && *at <= self.step
@@ -43,17 +43,18 @@ impl Run<'_> {
         self.disks().for_each(|disk| disk.note(|| State::of_stages(&loader.metrics())));
     }
 
-    /// The disks of both directories.
-    fn disks(&self) -> impl Iterator<Item = &Disk> {
-        [&*self.disk, &*self.second].into_iter()
+    /// The disks of all directories.
+    pub(super) fn disks(&self) -> impl Iterator<Item = &Disk> {
+        let all = [&*self.disk, &*self.second];
+        all.into_iter().take(if self.scenario.second.is_empty() { 1 } else { 2 })
     }
 
-    /// Changes what is wrong with both.
+    /// Changes what is wrong with all.
     fn trouble(&self, change: impl Fn(&mut Troubles)) {
         self.disks().for_each(|disk| disk.trouble(&change));
     }
 
-    /// Which faults of both met which states.
+    /// Which faults of all met which states.
     pub(super) fn met(&self) -> Coverage {
         let mut met = Coverage::default();
         self.disks().for_each(|disk| met.merge(&disk.coverage()));
@@ -81,19 +82,15 @@ impl Run<'_> {
     }
 
     fn deed(&mut self, deed: &Deed) {
-        let disk = Arc::clone(&self.disk);
-        let name = |file: usize| self.scenario.files.get(file).map(|file| file.name.clone()).unwrap_or_default();
+        let (number, deed) = if let Deed::Second(deed) = deed { (1, &**deed) } else { (0, deed) };
+        let disk = Arc::clone([&self.disk, &self.second][number]);
+        let files = [&self.scenario.files, &self.scenario.second][number];
+        let name = |file: usize| files.get(file).map(|file| file.name.clone()).unwrap_or_default();
         match deed {
+            Deed::Second(_) => {}
             Deed::Break(file, disk_fault) => {
                 let fault = if *disk_fault { Fault::Broken } else { Fault::Forbidden };
-                // The files of the second directory follow those of the first.
-                let place = file.checked_sub(self.scenario.files.len());
-                let of_second = place.and_then(|place| self.scenario.second.get(place));
-                let (disk, name) = match of_second {
-                    Some(file) => (Arc::clone(&self.second), file.name.clone()),
-                    None => (disk, name(*file)),
-                };
-                disk.trouble(|troubles| _ = troubles.broken.insert(name, fault));
+                disk.trouble(|troubles| _ = troubles.broken.insert(name(*file), fault));
             }
             Deed::Mend => self.trouble(|troubles| *troubles = Default::default()),
             Deed::Away => self.trouble(|troubles| troubles.away = true),
@@ -113,16 +110,16 @@ impl Run<'_> {
                 disk.met(Fault::Grew);
                 let whole = file.bytes();
                 disk.write(&file.name, whole[..whole.len() / 2].to_vec(), false);
-                self.growing.push(file.clone());
+                self.growing.push((number, file.clone()));
             }
             Deed::Replace(file, content) => {
                 // A smaller run may lack the file.
-                let Some(given) = self.scenario.files.get(*file) else { return };
+                let Some(given) = files.get(*file) else { return };
                 disk.met(Fault::Replaced);
                 disk.write(&given.name, boards::file(*content, given.boards, None), true);
             }
             Deed::Swap(file, content) => {
-                let Some(given) = self.scenario.files.get(*file) else { return };
+                let Some(given) = files.get(*file) else { return };
                 disk.met(Fault::Replaced);
                 disk.swap(&given.name, boards::file(*content, given.boards, None));
             }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::Disk;
-use crate::oracle::{self, File, Later};
+use crate::oracle::{self, Directory, File, Later};
 
-/// The files of the first scan by id, and those that came later.
-pub(super) fn read(path: &Path, disk: &Disk) -> Result<(Vec<File>, Vec<Later>), String> {
+/// The directory of a loader: the files of its first scan by id, and those that came later.
+pub(super) fn read(path: &Path, loader: &str, disk: &Disk) -> Result<Directory, String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -27,20 +27,23 @@ pub(super) fn read(path: &Path, disk: &Disk) -> Result<(Vec<File>, Vec<Later>), 
         }
         start += line.len();
         let event: Value = serde_json::from_slice(json).map_err(|e| format!("the journal: {e}"))?;
-        if let Some(files) = event["initial"]["files"].as_array() {
+        let of = |name: &str| event.get(name).filter(|event| event["loader"] == loader);
+        let files = |name: &str| of(name).and_then(|event| event["files"].as_array());
+        if let Some(files) = files("initial") {
             first.clone_from(files);
         }
         // A file that had left before it could be taken in gives nothing, and keeps its id.
-        for id in event["gone"]["files"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
-            first.get_mut(id as usize).ok_or("a file that is gone was never found")?["gone"] = true.into();
+        for id in files("gone").into_iter().flatten() {
+            let gone = first.iter_mut().find(|file| file["id"] == *id);
+            gone.ok_or("a file that is gone was never found")?["gone"] = true.into();
         }
         // What was first read of a file: others may have its name, size and time.
-        for read in event["read"]["files"].as_array().into_iter().flatten() {
+        for read in files("read").into_iter().flatten() {
             let of_later = later.iter_mut().map(|admit: &mut Value| &mut admit["file"]);
             let of_id = first.iter_mut().chain(of_later).filter(|file| file["id"] == read[0]);
             of_id.for_each(|file| file["bytes"] = read[1].clone());
         }
-        later.extend(event.get("admit").cloned());
+        later.extend(of("admit").cloned());
     }
     let first = first.iter().map(|one| file(one, disk)).collect::<Result<_, _>>()?;
     let arrival = |admit: &Value| {
@@ -48,20 +51,20 @@ pub(super) fn read(path: &Path, disk: &Disk) -> Result<(Vec<File>, Vec<Later>), 
         Ok(Later {
             lane: number("lane").unwrap_or(0),
             at: number("at").ok_or("an arrival without a draw")?,
-            id: number("id").ok_or("an arrival without an id")?,
             old: number("old"),
             file: file(&admit["file"], disk)?,
         })
     };
     let later = later.iter().map(arrival).collect::<Result<_, String>>()?;
-    Ok((first, later))
+    Ok(Directory { first, later })
 }
 
 fn file(of: &Value, disk: &Disk) -> Result<File, String> {
     let name = of["name"].as_str().ok_or("a file without a name")?;
     let mtime = of["mtime"].as_i64().ok_or("a file without a time")?;
+    let id = of["id"].as_u64().ok_or("a file without an id")?;
     if of["gone"] == true {
-        return Ok(File { name: name.to_owned(), chunks: Vec::new() });
+        return Ok(File { id, name: name.to_owned(), chunks: Vec::new() });
     }
     let versions = disk.versions(name, mtime);
     let read = of["bytes"].as_str();
@@ -70,5 +73,5 @@ fn file(of: &Value, disk: &Disk) -> Result<File, String> {
     let later = read.map_or_else(Vec::new, |_| disk.versions_after(name, mtime));
     let bytes = versions.iter().chain(&later).find(is_it);
     let bytes = bytes.ok_or_else(|| format!("there was no {name} of {mtime} with {read:?}"))?;
-    Ok(File::of(name, bytes))
+    Ok(File { id, ..File::of(name, bytes) })
 }

@@ -7,14 +7,19 @@ use std::path::Path;
 use serde_json::Value;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::oracle::{File, Row};
+use crate::oracle::{File, Row, named};
 use crate::scenario::Scenario;
 
 /// Batches of a record, and their digest.
 type Delivered = (u64, u64, Value);
 
 /// Checks that exactly `batches` batches are in the ledger, whatever crashed.
-pub(super) fn check(path: &Path, s: &Scenario, (rows, files): (&[Row], &[File]), batches: u64) -> Result<(), String> {
+pub(super) fn check(
+    path: &Path,
+    s: &Scenario,
+    (rows, files): (&[Row], &[Vec<File>]),
+    batches: u64,
+) -> Result<(), String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && batches == 0 => return Ok(()),
@@ -46,9 +51,9 @@ pub(super) fn check(path: &Path, s: &Scenario, (rows, files): (&[Row], &[File]),
         (*first..*end).for_each(|batch| *times.entry(batch).or_insert(0) += 1);
         let of = |batch: u64| rows.iter().skip(batch as usize * s.share()).take(s.share());
         let (mut frames, mut sum, mut xor) = (0u64, 0u128, 0u128);
-        for (file, chunk, frame) in (*first..*end).flat_map(of) {
-            let loader = if *file < files.len() - s.second.len() { "load" } else { "load_2" };
-            let name = xxh3_64(&[loader.as_bytes(), &[0], files[*file].name.as_bytes()].concat());
+        for (directory, file, chunk, frame) in (*first..*end).flat_map(of) {
+            let (loader, file) = (named("load", *directory), &files[*directory][*file]);
+            let name = xxh3_64(&[loader.as_bytes(), &[0], file.name.as_bytes()].concat());
             let id = [&name.to_le_bytes()[..], &(*chunk as u32).to_le_bytes(), &(*frame as u32).to_le_bytes()].concat();
             (frames, sum, xor) = (frames + 1, sum.wrapping_add(xxh3_128(&id)), xor ^ xxh3_128(&id));
         }
