@@ -216,7 +216,6 @@ pub(crate) fn publish(whole: &Whole, bytes: &[u8], beside: impl FnOnce() -> Resu
         return write_whole(output, &[bytes]);
     }
     match put_absent_through(whole.folder.path(), output, bytes) {
-        Err(_) if !whole.is_there()? => Err(Whole::already(output)),
         Ok(false) if is_other()? => Err(there(output, "overwrite replaces it")),
         put => put.map(drop),
     }

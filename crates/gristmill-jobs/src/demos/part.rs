@@ -133,14 +133,6 @@ fn committed(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Sum> {
     if whole.options.overwrite {
         return Err(Error::config("overwrite", "is for packs; shards of groups go to a new folder"));
     }
-    match joined(whole, progress) {
-        // Another process committed the shares meanwhile.
-        Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
-        made => made,
-    }
-}
-
-fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Sum> {
     let (output, sides) = (whole.output(), sides(whole));
     let (mut sum, mut files) = (Sum::default(), Vec::new());
     for (folder, said) in whole.parts::<Record>()? {

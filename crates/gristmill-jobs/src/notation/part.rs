@@ -182,15 +182,6 @@ fn add(told: &mut Told, said: &Record) {
 /// Errors: as [`Whole::parts`]; `Config` in `path` if no share has a game; `Config` in `output` if another file is there; `Format` if the
 /// file of a share has another length than its record says; `Path`; `Stopped`.
 pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
-    match joined(whole, progress) {
-        // Another process committed the shares meanwhile.
-        Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
-        told => told,
-    }
-}
-
-/// Joins the files of all shares, as [`commit`] says.
-fn joined(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Told> {
     let words = whole.plan.options.get(TO).cloned().unwrap_or_default();
     let options = NotationOptions {
         path: PathBuf::new(),

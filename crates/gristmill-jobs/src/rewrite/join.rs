@@ -32,11 +32,8 @@ pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result
         ledger::free(&folders)?;
         return Ok(Rewritten { dry_run: true, folders, ..report });
     }
-    match join(whole, &sides, &parts, progress) {
-        // Another process removed the shares meanwhile: its commit is done.
-        Err(_) if !whole.is_there()? => Err(Whole::already(whole.output())),
-        joined => joined.map(|()| Rewritten { folders, ..report }),
-    }
+    join(whole, &sides, &parts, progress)?;
+    Ok(Rewritten { folders, ..report })
 }
 
 /// The names of the sides of a split; none of other jobs.

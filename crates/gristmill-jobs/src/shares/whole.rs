@@ -103,17 +103,8 @@ impl Whole {
 
     /// All shares in order: the folder of each, and its record.
     ///
-    /// Errors: `Config` in `output`, naming the shares that are missing, or where another process committed them meanwhile; `Format` for
-    /// damaged ones.
+    /// Errors: `Config` in `output`, naming the shares that are missing; `Format` for damaged ones.
     pub fn parts<S: Said>(&self) -> Result<Vec<(PathBuf, S)>> {
-        match self.listed() {
-            Err(_) if !self.is_there()? => Err(Whole::already(self.output())),
-            listed => listed,
-        }
-    }
-
-    /// See [`Whole::parts`].
-    fn listed<S: Said>(&self) -> Result<Vec<(PathBuf, S)>> {
         let (mut parts, mut inputs, mut bytes) = (Vec::new(), 0u64, 0u64);
         for number in 1..=self.plan.shares {
             let share = Share::new(number, self.plan.shares)?;

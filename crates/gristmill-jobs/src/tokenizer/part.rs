@@ -208,12 +208,7 @@ fn options(whole: &Whole) -> Result<(FitOptions, usize)> {
 /// Errors: as [`Whole::parts`]; `Format` with file and byte for differences that are damaged, and `Missing` for a kind of valuation with too few
 /// rows; `Config` in `output`; `Path`; `Stopped`.
 pub(crate) fn commit(whole: &Whole, progress: &mut dyn FnMut(Joining)) -> Result<Fitted> {
-    let fitted = joined(whole, progress);
-    let (fitted, indent) = match fitted {
-        // Another process committed them meanwhile.
-        Err(_) if !whole.is_there()? => return Err(Whole::already(whole.output())),
-        fitted => fitted?,
-    };
+    let (fitted, indent) = joined(whole, progress)?;
     reports::publish(whole, &bytes(&fitted.tokenizer, indent), || Ok(()))?;
     Ok(fitted)
 }
