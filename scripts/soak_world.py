@@ -11,6 +11,7 @@ The script needs mounts of its own (`unshare -rm`). It prints `skipped` if the u
 """
 
 import contextlib
+import faulthandler
 import hashlib
 import itertools
 import json
@@ -45,7 +46,7 @@ STREAM: dict[str, Any] = {
 #: Number of batches between two saved states.
 STEP = 5
 
-#: Seconds within which all ranks run, on a machine that other processes use, too.
+#: Seconds within which all ranks run, or end once they have a signal, on a machine that other processes use, too.
 START = 600
 
 
@@ -58,6 +59,7 @@ def rows(batch: Any) -> list[str]:
 
 def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> None:
     """Runs one rank: notes the rows of each batch, saves a state every few batches, is slow, and waits for others."""
+    faulthandler.enable()
     config = gm.presets.lc0(seen, journal=disk / "journal", **STREAM)
     loader = gm.resume(disk / "state", config, rank=rank, world_size=world_size, ledger=disk / "ledger")
     pace = random.Random(rank)
@@ -185,12 +187,19 @@ class World:
         if any(code is not None for code in ended):
             self.counts["refused"] += 1
             assert "No space left" in said.read_text(), said.read_text()[-2000:]
-        for process in ranks:
-            how = self.chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+        signals = [self.chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]) for _ in ranks]
+        for process, how in zip(ranks, signals, strict=True):
             process.send_signal(how)
             self.counts["killed"] += 1
-        for process in ranks:
-            process.wait(30)
+        for i, (process, how) in enumerate(zip(ranks, signals, strict=True)):
+            try:
+                process.wait(START)
+            except subprocess.TimeoutExpired:
+                # Where it stands, is in what it prints.
+                process.send_signal(signal.SIGABRT)
+                process.wait(START)
+                end = f"rank {i} of {world_size} did not end within {START} s of {how.name}"
+                raise AssertionError(f"{end}: {said.read_text()[-2000:]}") from None
         self.free()
         for note in notes:
             self.compare(note)
