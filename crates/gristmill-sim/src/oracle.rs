@@ -390,8 +390,11 @@ impl Stream {
             files
         };
         let all: Vec<Vec<File>> = directories.iter().map(in_order).collect();
-        // With one input, a lane that has no chunk gives no row anyway.
-        if all.len() > 1 && !all.iter().all(|files| self.feeds(files)) {
+        // A lane that has no chunk of a first scan, of which others have some, ends the stream. With one input it gives no row anyway.
+        let fails = |Directory { first, .. }: &Directory| {
+            first.iter().any(|file| !file.chunks.is_empty()) && !self.feeds(first)
+        };
+        if all.len() > 1 && directories.iter().any(fails) {
             return (Vec::new(), all);
         }
         let all_of = directories.iter().zip(&all).enumerate();
