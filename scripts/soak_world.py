@@ -60,6 +60,8 @@ def rows(batch: Any) -> list[str]:
 def rank(seen: Path, disk: Path, notes: Path, rank: int, world_size: int) -> None:
     """Runs one rank: notes the rows of each batch, saves a state every few batches, is slow, and waits for others."""
     faulthandler.enable()
+    # A shell starts what runs in the background with this signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config = gm.presets.lc0(seen, journal=disk / "journal", **STREAM)
     loader = gm.resume(disk / "state", config, rank=rank, world_size=world_size, ledger=disk / "ledger")
     pace = random.Random(rank)
