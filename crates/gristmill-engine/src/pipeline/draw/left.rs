@@ -91,11 +91,11 @@ impl Roster {
         matches!(opened, Err(Error::Format(error)) if self.may_have_moved(id, error))
     }
 
-    /// Forgets files that have left, but those that are `needed`; these are in ascending order.
-    pub(in crate::pipeline) fn forget(&self, needed: &[u64]) {
+    /// Notes which files have left or come back, and gives ids to what arrived. Returns whether there is a file to forget.
+    pub(in crate::pipeline) fn leave(&self) -> bool {
         let mut names = self.lock();
         if !names.ready {
-            return;
+            return false;
         }
         let events = self.log().left();
         self.number(&mut names);
@@ -107,6 +107,12 @@ impl Roster {
                 (None, _) => {}
             }
         }
+        !names.left.is_empty() || !names.gone.is_empty()
+    }
+
+    /// Forgets files that have left, but those that are `needed`; these are in ascending order.
+    pub(in crate::pipeline) fn forget(&self, needed: &[u64]) {
+        let mut names = self.lock();
         // What a first admission found gone is another file wherever it is found. Where another output has it, it stays.
         let gone = std::mem::take(&mut names.gone);
         let goes: BTreeSet<u64> =
@@ -157,11 +163,14 @@ impl Observer {
     /// of the others.
     pub(in crate::pipeline) fn forget(&self) {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(needed) = self.kept.with_made(&self.chains) else { return };
+        let leave = |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave();
+        let leavers: Vec<&Arc<Roster>> = self.rosters.iter().filter(|roster| leave(roster)).collect();
+        // What is needed takes long to find where there are many rows: it is asked only if there is something to forget.
+        if !leavers.is_empty() {
+            let Some(needed) = self.kept.with_made(&self.chains) else { return };
+            leavers.iter().for_each(|roster| roster.forget(&needed));
+        }
         for roster in &self.rosters {
-            if self.ranks.world == 1 {
-                roster.forget(&needed);
-            }
             let read = |chain: &Arc<Chain>| {
                 let inner = chain.lock();
                 let own = inner.branches.iter().filter(|branch| Arc::ptr_eq(&branch.roster, roster));

@@ -49,6 +49,9 @@ const SPILL_LIMIT: u64 = 16 << 30;
 /// How often totals are sampled for rates.
 const SAMPLE: Duration = Duration::from_millis(100);
 
+/// How many times as long as it takes to forget files passes before it is done again: it looks at each row that is held.
+const FORGETS: u32 = 50;
+
 /// What exists only while the loader runs.
 pub(in crate::pipeline) struct Running {
     pub(in crate::pipeline) scheduler: Scheduler,
@@ -218,14 +221,20 @@ impl Launch {
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, budget::workers(config), &tasks).map_err(failed)?;
         scheduler.staff(Lane::Read, observer.readers, &tasks).map_err(failed)?;
-        let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
+        let (stop, time, sampler, mut due) =
+            (scheduler.stop_flag(), scheduler.time(), observer.clone(), Duration::ZERO);
         let sample = move || {
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
             sampler.sample();
             sampler.notice();
-            sampler.forget();
+            let begun = time.now();
+            if begun >= due {
+                sampler.forget();
+                let now = time.now();
+                due = now + FORGETS * now.saturating_sub(begun);
+            }
             Some(SAMPLE)
         };
         scheduler.rounds("metrics", Box::new(sample)).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! A running chain -> where it stands at the last delivered batch, and back, without stopping the stream.
 //! What was made ahead of that batch is made again; frames are read again from their files.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use gristmill_format::encode::Provenance;
 use gristmill_runtime::error::{Error, Result};
@@ -18,17 +18,37 @@ use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::resume::state::{BranchState, ChainState, HeldRows, LaneState};
 use crate::pipeline::resume::vanished::Lost;
 
-/// What is to be read again, by branch, source and chunk.
+/// What a chunk that is to be read again gives.
+enum Piece {
+    /// A row of a reservoir: its frame and its slot.
+    Row(u32, u32),
+    /// A row of a cache: place of the chunk and use, and its slot.
+    Cached((u64, u16), u32),
+}
+
+/// What is to be read again: branch, source and chunk of each piece.
 #[derive(Default)]
-struct Again(BTreeMap<(usize, u64, u32), Refill>);
+struct Again(Vec<((usize, u64, u32), Piece)>);
 
 /// At most this many draws are made again: many times more than lie between two copies of the largest window.
 const MOST_AGAIN: u64 = 1 << 28;
 
 impl Again {
-    fn of(&mut self, branch: usize, source: u64, chunk: u32) -> &mut Refill {
-        let new = || Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
-        self.0.entry((branch, source, chunk)).or_insert_with(new)
+    /// What each chunk gives, in the order of branches, sources and chunks.
+    fn by_chunk(mut self) -> Vec<Refill> {
+        self.0.sort_by_key(|(of, _)| *of);
+        let of_chunk = |pieces: &[((usize, u64, u32), Piece)]| {
+            let (branch, source, chunk) = pieces[0].0;
+            let mut refill = Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
+            for (_, piece) in pieces {
+                match *piece {
+                    Piece::Row(frame, slot) => refill.rows.push((frame, slot)),
+                    Piece::Cached(row, slot) => refill.cached.push((row, slot)),
+                }
+            }
+            refill
+        };
+        self.0.chunk_by(|one, other| one.0 == other.0).map(of_chunk).collect()
     }
 }
 
@@ -112,8 +132,7 @@ impl Chain {
             (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
         inner.fold.restore(mark, standings, self.plan.batch_size).map_err(|what| unfit(&what))?;
-        let refills: Vec<Refill> = refills.0.into_values().collect();
-        inner.fold.refills = self.refills(&inner, refills);
+        inner.fold.refills = self.refills(&inner, refills.by_chunk());
         Ok(())
     }
 
@@ -204,7 +223,7 @@ impl Chain {
                 return Ok(None);
             }
             let Some(slot) = inner.fold.free.pop() else { return Err(unfit("its reservoir does not fit")) };
-            refills.of(b, from.source, from.chunk).rows.push((from.frame, slot));
+            refills.0.push(((b, from.source, from.chunk), Piece::Row(from.frame, slot)));
             Ok(Some(Row { slot, branch: u32::try_from(b).unwrap_or(u32::MAX), from }))
         };
         saved.rows().map(row).filter_map(Result::transpose).collect()
@@ -223,7 +242,7 @@ impl Chain {
             let Some(at) = drawer.chunk_at(*place) else { continue };
             for row in (Uncached { place: *place, first: kept.first, left: kept.left }).rows() {
                 let Some(slot) = fold.free.pop() else { return Err(unfit("its position cache does not fit")) };
-                refills.of(b, drawer.source(at).0, at.chunk).cached.push((row, slot));
+                refills.0.push(((b, drawer.source(at).0, at.chunk), Piece::Cached(row, slot)));
             }
         }
         Ok(())
