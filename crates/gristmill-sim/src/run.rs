@@ -21,7 +21,7 @@ use crate::chooser::Chooser;
 use crate::coverage::{Coverage, Fault, State};
 use crate::disk::Disk;
 use crate::memory;
-use crate::oracle::{self, Board, Directory, File, named};
+use crate::oracle::{self, Board};
 use crate::scenario::{EVENTFUL, Given, SECOND, Scenario};
 use crate::world::World;
 use published::Publishing;
@@ -131,11 +131,6 @@ pub fn run(scenario: &Scenario) -> Outcome {
         noted: run.got.iter().flat_map(|got| &got.columns).map(|column| column.len() as u64).sum(),
         ..Outcome::default()
     }
-}
-
-/// Files as the oracle takes them.
-fn files(given: &[Given]) -> Vec<File> {
-    given.iter().map(|file| File::of(&file.name, &file.bytes())).collect()
 }
 
 impl<'a> Run<'a> {
@@ -422,17 +417,6 @@ impl<'a> Run<'a> {
             batch: s.share(),
             weights: s.weights,
         }
-    }
-
-    /// The directories as the oracle takes them: by the journal where the world watches.
-    fn directories(&self) -> Found<Vec<Directory>> {
-        let s = self.scenario;
-        let journal = self.folder.as_ref().filter(|_| s.watch).map(|folder| folder.join(s.of_rank("journal")));
-        let of = |(number, (given, disk)): (usize, (&[Given], &Disk))| match &journal {
-            Some(journal) => journal::read(journal, &named("load", number), disk),
-            None => Ok(Directory { first: files(given), later: Vec::new() }),
-        };
-        [&s.files[..], &s.second[..]].into_iter().zip(self.disks()).enumerate().map(of).collect()
     }
 
     /// All that came against all that must.

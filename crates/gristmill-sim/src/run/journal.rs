@@ -7,11 +7,31 @@ use std::sync::Arc;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::{Found, Run};
 use crate::disk::Disk;
-use crate::oracle::{self, Directory, File, Later};
+use crate::oracle::{self, Directory, File, Later, named};
+use crate::scenario::Given;
+
+impl Run<'_> {
+    /// The directories as the oracle takes them: by the journal where the world watches.
+    pub(super) fn directories(&self) -> Found<Vec<Directory>> {
+        let s = self.scenario;
+        let journal = self.folder.as_ref().filter(|_| s.watch).map(|folder| folder.join(s.of_rank("journal")));
+        let of = |(number, (given, disk)): (usize, (&[Given], &Disk))| match &journal {
+            Some(journal) => read(journal, &named("load", number), disk),
+            None => Ok(Directory { first: files(given), later: Vec::new() }),
+        };
+        [&s.files[..], &s.second[..]].into_iter().zip(self.disks()).enumerate().map(of).collect()
+    }
+}
+
+/// Files as the oracle takes them.
+fn files(given: &[Given]) -> Vec<File> {
+    given.iter().map(|file| File::of(&file.name, &file.bytes())).collect()
+}
 
 /// The directory of a loader: the files of its first scan by id, and those that came later.
-pub(super) fn read(path: &Path, loader: &str, disk: &Disk) -> Result<Directory, String> {
+fn read(path: &Path, loader: &str, disk: &Disk) -> Result<Directory, String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),

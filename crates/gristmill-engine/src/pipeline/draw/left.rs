@@ -165,7 +165,7 @@ impl Observer {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         let leave = |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave();
         let leavers: Vec<&Arc<Roster>> = self.rosters.iter().filter(|roster| leave(roster)).collect();
-        // What is needed takes long to find where there are many rows: it is asked only if there is something to forget.
+        // With many rows it takes long to find what is needed, so this is done only if there is something to forget.
         if !leavers.is_empty() {
             let Some(needed) = self.kept.with_made(&self.chains) else { return };
             leavers.iter().for_each(|roster| roster.forget(&needed));
