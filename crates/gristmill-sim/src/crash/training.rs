@@ -45,7 +45,8 @@ impl Training {
         Publishing { root, steps, every: self.every, patience: PATIENCE, ranks, turns: None }
     }
 
-    /// The world of a stream for each rank: its files come, and nothing fails. Where several share it, all files are there.
+    /// The world of a stream for each rank: its files come, and nothing fails. Where several share it, all files are there. A watched
+    /// directory is alone.
     fn streams(&self) -> Vec<Scenario> {
         let mut s = Scenario::new(self.seed);
         s.files.iter_mut().for_each(|file| file.damage = None);
@@ -56,6 +57,9 @@ impl Training {
             }
             _ => false,
         });
+        if s.watch {
+            s.second.clear();
+        }
         s.crashes.clear();
         s.aim = None;
         (s.stop_at, s.limit, s.begins_again, s.torn, s.stale, s.ranks) = (None, None, false, 0, 0, (1, 0));

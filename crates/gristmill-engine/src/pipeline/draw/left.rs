@@ -163,6 +163,9 @@ impl Observer {
     /// of the others.
     pub(in crate::pipeline) fn forget(&self) {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.kept.is_known(&self.chains) {
+            return;
+        }
         let leave = |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave();
         let leavers: Vec<&Arc<Roster>> = self.rosters.iter().filter(|roster| leave(roster)).collect();
         // With many rows it takes long to find what is needed, so this is done only if there is something to forget.

@@ -92,6 +92,14 @@ impl Kept {
         Some(each_once(all))
     }
 
+    /// Whether [`Kept::with_made`] is known.
+    pub(in crate::pipeline) fn is_known(&self, chains: &[Arc<Chain>]) -> bool {
+        let known = |states: &Mutex<VecDeque<Option<Ids>>>| {
+            states.lock().unwrap_or_else(PoisonError::into_inner).iter().all(Option::is_some)
+        };
+        known(&self.saved) && known(&self.made) && chains.iter().all(|chain| chain.has_begun())
+    }
+
     /// Those, what the states need that were made last, and what arrivals replace that were not taken in yet.
     pub(in crate::pipeline) fn with_made(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
         let mut ids = self.with(chains)?;
@@ -130,6 +138,11 @@ pub(in crate::pipeline) fn oldest(
 }
 
 impl Chain {
+    /// Whether each input has its first scan.
+    fn has_begun(&self) -> bool {
+        self.lock().branches.iter().all(|branch| branch.drawer.is_some() || !branch.snapshots.is_empty())
+    }
+
     /// Adds the sources that the chain's states may need, from the last delivered batch on. `None` before the first scan.
     fn needs(&self, ids: &mut Ids) -> Option<()> {
         let inner = self.lock();
