@@ -185,3 +185,24 @@ impl Observer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pipeline::loader::launch::tests::still::{Still, games, options};
+    use crate::preset::lc0;
+
+    #[test]
+    fn there_is_something_to_forget_only_once_a_file_has_left() {
+        let folder = tempfile::tempdir().unwrap();
+        games(folder.path(), 1, 8, None);
+        let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
+        assert!(!still.roster().leave(), "before the first scan");
+        still.search();
+        still.batches(2);
+        assert!(!still.roster().leave(), "all files are there");
+        let gone = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        std::fs::remove_file(gone).unwrap();
+        still.search();
+        assert!(still.roster().leave(), "one has left");
+    }
+}
