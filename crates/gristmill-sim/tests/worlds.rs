@@ -198,10 +198,12 @@ fn a_side_index_says_nothing_that_is_not_so_whatever_a_crash_leaves() {
     keeps::<Learning>(3..5, u64::MAX);
 }
 
-/// States, ledgers and journals. Ledgers with a line that the machine had not written were refused.
+/// States, ledgers and journals. Ledgers with a line that the machine had not written were refused, and the name of a new journal was
+/// lost, of two watched directories.
 #[test]
 fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_leaves() {
     keeps::<Training>(1..4, 2);
+    keeps::<Training>(224..225, 0);
 }
 
 /// Two ranks died while they saved the first state of their run, and the ledger refused the next one.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use super::disturbed::Disturbed;
-use super::log::{Crash, Log, Op};
+use super::log::{Crash, Log, Loss, Op};
 use super::process::{Deed, Ended, traced};
 use super::record::{Failing, Recorded};
 use super::tree::Tree;
@@ -44,6 +44,8 @@ pub struct Left<'a> {
     pub(super) made: Vec<PathBuf>,
     /// Whether all is from one process.
     pub(super) is_of_one: bool,
+    /// Whether the machine crashed, too: what was not forced may be lost.
+    pub(super) lost: bool,
 }
 
 /// A whole run.
@@ -82,7 +84,7 @@ impl<D: Keeps> Kept<D> {
         let known = &self.deed.prepare(root).map_err(|e| format!("what is there before: {e}"))?;
         let done = self.traced(root, None, false)?;
         let log = done.log;
-        self.judge((root, known), &log.end(), &[&log.ops]).map_err(|e| format!("undisturbed: {e}"))?;
+        self.judge((root, known), (&log.end(), false), &[&log.ops]).map_err(|e| format!("undisturbed: {e}"))?;
         for crash in self.disturbed.crashes.iter().chain(&log.everywhere(self.everywhere)) {
             outcome.disks += 1;
             self.crash((root, known), &log, crash).map_err(|e| format!("{crash:?}: {e}"))?;
@@ -92,7 +94,7 @@ impl<D: Keeps> Kept<D> {
             log.before.put(root).map_err(of_disk)?;
             let refused = self.traced(root, Some(&refusal.of(log.ops.len())), false)?;
             let said = |e| format!("{refusal:?}, {}: {e}", refused.failed.clone().unwrap_or_default());
-            self.judge((root, known), &refused.log.end(), &[&refused.log.ops]).map_err(said)?;
+            self.judge((root, known), (&refused.log.end(), false), &[&refused.log.ops]).map_err(said)?;
         }
         Ok(())
     }
@@ -110,24 +112,25 @@ impl<D: Keeps> Kept<D> {
 
     fn crash(&self, (root, known): (&Path, &D::Known), log: &Log, crash: &Crash) -> Found<()> {
         let (left, first) = (log.after(crash), &log.ops[..log.place(crash)]);
+        let lost = crash.loss != Loss::Nothing;
         left.put(root).map_err(of_disk)?;
         if !self.disturbed.twice {
-            return self.judge((root, known), &left, &[first]);
+            return self.judge((root, known), (&left, lost), &[first]);
         }
         let second = self.traced(root, None, true)?.log;
         let left = second.after(crash);
         left.put(root).map_err(of_disk)?;
         let after = |e: String| format!("after the second crash: {e}");
-        self.judge((root, known), &left, &[first, &second.ops[..second.place(crash)]]).map_err(after)
+        self.judge((root, known), (&left, lost), &[first, &second.ops[..second.place(crash)]]).map_err(after)
     }
 
-    fn judge(&self, (root, known): (&Path, &D::Known), tree: &Tree, ops: &[&[Op]]) -> Found<()> {
+    fn judge(&self, (root, known): (&Path, &D::Known), (tree, lost): (&Tree, bool), ops: &[&[Op]]) -> Found<()> {
         let created = |op: &Op| match op {
             Op::Create(name, _) => Some(name.clone()),
             _ => None,
         };
         let made = ops.iter().flat_map(|ops| ops.iter()).filter_map(created).collect();
-        self.deed.judge(root, known, &Left { tree, made, is_of_one: ops.len() == 1 })
+        self.deed.judge(root, known, &Left { tree, made, is_of_one: ops.len() == 1, lost })
     }
 }
 

@@ -45,8 +45,7 @@ impl Training {
         Publishing { root, steps, every: self.every, patience: PATIENCE, ranks, turns: None }
     }
 
-    /// The world of a stream for each rank: its files come, and nothing fails. Where several share it, all files are there. A watched
-    /// directory is alone.
+    /// The world of a stream for each rank: its files come, and nothing fails. Where several share it, all files are there.
     fn streams(&self) -> Vec<Scenario> {
         let mut s = Scenario::new(self.seed);
         s.files.iter_mut().for_each(|file| file.damage = None);
@@ -57,9 +56,6 @@ impl Training {
             }
             _ => false,
         });
-        if s.watch {
-            s.second.clear();
-        }
         s.crashes.clear();
         s.aim = None;
         (s.stop_at, s.limit, s.begins_again, s.torn, s.stale, s.ranks) = (None, None, false, 0, 0, (1, 0));
@@ -99,6 +95,12 @@ impl Training {
     }
 }
 
+/// Whether files come while a process runs. A machine that crashes may lose when they did, but for what a state rests on: the next process
+/// may then take them in before other draws.
+fn arrive(worlds: &[Scenario]) -> bool {
+    worlds.iter().any(|world| !world.deeds.is_empty())
+}
+
 impl Deed for Training {
     const NAME: &'static str = "train";
 
@@ -110,8 +112,13 @@ impl Deed for Training {
         if self.rows {
             return rows::process(&self.of_rows(), &publishing, u64::from(again), false).map_err(Ended::Refused);
         }
-        let given = again.then(|| self.undisturbed()).transpose().map_err(Ended::Wrong)?;
-        stream::ranks(&self.streams(), &publishing, given.as_deref(), false).map(drop).map_err(Ended::Refused)
+        let worlds = self.streams();
+        let mut given = again.then(|| self.undisturbed()).transpose().map_err(Ended::Wrong)?;
+        if arrive(&worlds) {
+            let stands = publishing.stands().map_err(Ended::Wrong)?.unwrap_or(0);
+            given.iter_mut().flatten().for_each(|given| *given = given.first(stands));
+        }
+        stream::ranks(&worlds, &publishing, given.as_deref(), false).map(drop).map_err(Ended::Refused)
     }
 }
 
@@ -156,16 +163,21 @@ impl Keeps for Training {
         if stands > given {
             return Err(format!("the state is of batch {stands:?}, and the consumer got those before {given:?}"));
         }
+        let journal = publishing.folder().join("journal");
+        if !self.rows && self.streams()[0].watch && given.is_some() && !journal.exists() {
+            return Err("the consumer got a batch, and no journal is there".to_owned());
+        }
         let process = || match self.rows {
             true => rows::process(&self.of_rows(), &publishing, 1, true),
             false => {
                 let worlds = self.streams();
-                if !left.is_of_one && worlds.iter().any(|world| !world.deeds.is_empty()) {
+                if !left.is_of_one && arrive(&worlds) {
                     // Files came between two crashes: what the second process gave, only that one knows.
                     return Ok(());
                 }
-                let first = |(rank, known): (u32, &Given)| {
-                    known.first(Publishing::marked(&left.made, "given", rank).unwrap_or(0))
+                let first = |(rank, known): (u32, &Given)| match left.lost && arrive(&worlds) {
+                    true => known.first(stands.unwrap_or(0)),
+                    false => known.first(Publishing::marked(&left.made, "given", rank).unwrap_or(0)),
                 };
                 let before: Vec<Given> = (0..).zip(known).map(first).collect();
                 stream::ranks(&worlds, &publishing, Some(&before), true).map(drop)

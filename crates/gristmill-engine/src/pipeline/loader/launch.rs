@@ -15,6 +15,7 @@ use gristmill_runtime::runtime::events::{Event as Noted, Events, Level};
 use gristmill_runtime::runtime::journal::{self, Journal};
 use gristmill_runtime::runtime::scheduler::{Crew, Lane, Rounds, Scheduler, Tasks};
 use gristmill_runtime::store::place::resolved;
+use gristmill_runtime::store::publish::sync_folder;
 use gristmill_runtime::store::{self, Spill, World, newest};
 use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use gristmill_stages::stage::discover::Search;
@@ -354,7 +355,9 @@ fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Ob
         }),
         false => journal.append(&events),
     };
-    written.map_err(|e| Error::path(journal.path(), &e))
+    written.map_err(|e| Error::path(journal.path(), &e))?;
+    // A file that was made lasts with its name, before a draw that its lines tell of.
+    if tells { Ok(()) } else { sync_folder(journal.path().parent().unwrap_or(Path::new(""))) }
 }
 
 #[cfg(test)]
