@@ -23,7 +23,7 @@ for patch in "$@"; do
   # up in few worlds of streams.
   case $name in
     7* | 8* | 9[0-4]* | 10[045]*) runs=800 jobs=1 ;;
-    5[68]* | 6[07-9]* | 9[5-9]* | 101*) runs=$((RUNS * 20)) jobs=100000 ;;
+    5[68]* | 6[07-9]* | 9[5-9]* | 101* | 108*) runs=$((RUNS * 20)) jobs=100000 ;;
     *) runs=$RUNS jobs=1000 ;;
   esac
   # What hangs for minutes is found, too: a failure of the simulation is any end but a clean one.

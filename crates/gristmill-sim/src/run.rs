@@ -225,10 +225,19 @@ impl<'a> Run<'a> {
         // Batches that the consumer keeps for a while, and what they were when they came.
         let mut kept: VecDeque<(Batch, Got)> = VecDeque::new();
         let mut since = 0_u64;
+        let mut early = self.scenario.early.map(|steps| self.step + steps);
         loop {
             self.step += 1;
             since += 1;
             self.deeds(loader);
+            // A loader that has begun has metrics.
+            if early.is_some_and(|at| self.step >= at) && !loader.metrics().stages.is_empty() {
+                early = None;
+                match self.publishes {
+                    Some(publishes) => publishes.begins(loader, self.stands)?,
+                    None => states.push((self.stands, state_before(loader, self.stands)?)),
+                }
+            }
             if self.scenario.stop_at.is_some_and(|at| self.step >= at) {
                 self.ending = Some(Fault::Stopped);
             }
@@ -273,7 +282,7 @@ impl<'a> Run<'a> {
                 }
                 Next::Batch(batch) => {
                     world.hungers(false);
-                    since = 0;
+                    (since, early) = (0, None);
                     if !resumed {
                         self.reached(State::Running);
                     }
@@ -296,7 +305,7 @@ impl<'a> Run<'a> {
                         self.crashes.pop();
                         return Ok(self.ends(Fault::Crashed, states, loader));
                     }
-                    states.drain(..states.len().saturating_sub(self.scenario.stale as usize + 1));
+                    states.drain(..states.len().saturating_sub((self.scenario.stale as usize).saturating_add(1)));
                     if number + 1 >= self.scenario.batches {
                         if !self.all_came()? {
                             self.searches(world);

@@ -96,6 +96,8 @@ pub struct Scenario {
     pub aim: Option<Aim>,
     /// Batches after which the process ends without a word and another resumes from its state.
     pub crashes: Vec<u64>,
+    /// The step of each process from which on it takes a state before its first batch.
+    pub early: Option<u64>,
     /// Number of batches by which a state is older than the crash.
     pub stale: u64,
     /// Whether the states are lost with a crash: the next process begins again, by the journal where there is one.
@@ -211,6 +213,7 @@ impl Scenario {
             second: Vec::new(),
             weights: [1.0, 1.0],
             crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
+            early: None,
             stale: u64::from(c.once_in(3)),
             begins_again: false,
             torn: 0,
@@ -254,6 +257,12 @@ impl Scenario {
         made.hold_up(&mut Chooser::new(seed).apart(0x686f_6c64));
         let c = &mut Chooser::new(seed).apart(0x6b65_6570);
         made.keeps = if c.once_in(4) { c.within(1, 6) as usize } else { 0 };
+        let c = &mut Chooser::new(seed).apart(0x6561_726c);
+        if c.once_in(3) {
+            // Some resume from that state, whatever they gave since.
+            made.early = Some(c.of(&[0, 0, 10, 40]));
+            made.stale = if c.once_in(2) { u64::MAX } else { made.stale };
+        }
         if let Some(pair) = aim::of(seed) {
             made.aim_at(pair, &mut Chooser::new(seed).apart(0x6169_6d73));
         }
@@ -421,6 +430,7 @@ impl Scenario {
         less.push(|s| s.crashes.clear());
         less.push(|s| s.stop_at = None);
         less.push(|s| s.stale = 0);
+        less.push(|s| s.early = None);
         less.push(|s| s.ledger = false);
         less.push(|s| s.begins_again = false);
         less.push(|s| s.limit = None);

@@ -18,6 +18,7 @@ fn world(seed: u64, files: &[(&str, u64, usize)], deeds: &[(u64, Deed)]) -> Scen
         deeds: deeds.to_vec(),
         aim: None,
         crashes: Vec::new(),
+        early: None,
         stale: 0,
         begins_again: false,
         torn: 0,

@@ -99,6 +99,12 @@ impl Publishing {
         loaded.map(|()| stands).map_err(|e| format!("its own state is refused: {e}"))
     }
 
+    /// The consumer saves a state before the first batch of its process, which is batch `next`.
+    pub(crate) fn begins(&self, loader: &dyn Engine, next: u64) -> Found<()> {
+        loader.save(&self.root.join(self.state())).map_err(|e| format!("no state: {e}"))?;
+        self.marks("saved", next)
+    }
+
     /// The consumer got the batch before `next`, and saves a state now and then.
     pub(crate) fn save(&self, loader: &dyn Engine, next: u64) -> Found<()> {
         self.marks("given", next)?;

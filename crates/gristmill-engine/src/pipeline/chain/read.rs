@@ -16,7 +16,7 @@ use super::{Chain, Fault, Inner, Shared};
 use crate::pipeline::draw::branch::{Block, Phase};
 use crate::pipeline::draw::drawer::Drawer;
 use crate::pipeline::draw::drawer::first::{Begun, Opening};
-use crate::pipeline::draw::roster::Event;
+use crate::pipeline::draw::event::Event;
 use crate::pipeline::draw::verdict::Scope;
 use crate::pipeline::resume::vanished::Missing;
 
@@ -186,7 +186,7 @@ impl Chain {
         let inputs = self.plan.inputs();
         let inner = self.lock();
         let begin = inner.branches.iter().skip(input).step_by(inputs).filter(|branch| branch.drawer.is_none());
-        let plans: Vec<_> = begin.map(|branch| Arc::clone(&branch.plan)).collect();
+        let (plans, later): (Vec<_>, Vec<_>) = begin.map(|branch| (Arc::clone(&branch.plan), branch.later())).unzip();
         let (roster, ingesting) =
             (Arc::clone(&inner.branches[input].roster), Arc::clone(&inner.branches[input].ingesting));
         let skip = inner.branches[input].missing == Missing::Skip;
@@ -194,7 +194,7 @@ impl Chain {
         drop(inner);
         let files = roster.first_files();
         let Shared { root, anchors, stop, outages, .. } = &self.shared;
-        let opening = Opening { stop, outages, skip, drawn };
+        let opening = Opening { stop, outages, skip, drawn, later: &later };
         let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, opening));
         let (drawers, gone, found) = match first {
             Ok(Begun::Whole(drawers, gone, found)) => (drawers, gone, found),

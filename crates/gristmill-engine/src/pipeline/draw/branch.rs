@@ -1,7 +1,7 @@
 //! Draws -> decoded chunks in the order of their draws: a window of tickets, each answered by exactly one block.
 //! Plans, and keeps what is in flight; reads and decodes nothing itself.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use gristmill_format::layout::Conform;
@@ -18,9 +18,10 @@ use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::of_side;
 use crate::pipeline::draw::drawer::first::unable;
 use crate::pipeline::draw::drawer::{Admission, Census, Drawer};
+use crate::pipeline::draw::event::{Event, SharedJournal};
 use crate::pipeline::draw::left::has_left;
 use crate::pipeline::draw::outage::{Outages, of_reading};
-use crate::pipeline::draw::roster::{Event, Roster, SharedJournal};
+use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::plan::BranchPlan;
 use crate::pipeline::plan::acceptance::AcceptPlan;
 use crate::pipeline::plan::ranks::key;
@@ -301,6 +302,12 @@ impl Branch {
             _ => {}
         }
         Ok(true)
+    }
+
+    /// Files that an earlier run found after its first scan, and that are to be taken in: no part of a first admission.
+    pub(in crate::pipeline) fn later(&self) -> HashSet<u64> {
+        let again = self.replay.iter().map(|admission| admission.id);
+        self.waiting.iter().map(|(id, _)| *id).chain(again).collect()
     }
 
     /// Arrivals that are not taken in yet: what a restored run takes first.

@@ -6,6 +6,7 @@ pub(in crate::pipeline) mod branch;
 pub(in crate::pipeline) mod deal;
 pub(in crate::pipeline) mod decide;
 pub(in crate::pipeline) mod drawer;
+pub(in crate::pipeline) mod event;
 pub(in crate::pipeline) mod found;
 pub(in crate::pipeline) mod left;
 pub(in crate::pipeline) mod numbering;

@@ -1,20 +1,17 @@
 //! The sources of one log under ids that last: a fresh run takes the log's own, a restored or replayed one
-//! keeps the recorded ones and finds their files by name. Also writes and reads the journal of arrivals.
+//! keeps the recorded ones and finds their files by name. Says what a journal tells of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
 use gristmill_runtime::error::{Error, Result};
-use gristmill_runtime::runtime::journal::Journal;
 use gristmill_runtime::store::{FileStat, Held, Holding, Spill, Token};
-use gristmill_stages::config::SplitBy;
 use gristmill_stages::stage::load::{Source, SourceLog};
-use serde::{Deserialize, Serialize};
 
-use crate::pipeline::draw::drawer::Admission;
+use crate::pipeline::draw::event::Event;
 use crate::pipeline::draw::found::find;
 use crate::pipeline::draw::outage::Outages;
 use crate::pipeline::draw::recorded::{Recorded, record};
@@ -32,60 +29,6 @@ pub(in crate::pipeline) struct PastFiles {
     /// No journal has an id from here on.
     pub(in crate::pipeline) next: u64,
 }
-
-/// One line of the journal (docs/format/journal.md).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(in crate::pipeline) enum Event {
-    /// The run's root seed.
-    Seed(u64),
-    /// The same, of a run that resumes from a state: per output, the batch that comes next.
-    From { seed: u64, at: BTreeMap<String, u64> },
-    /// What a splitter stage goes by; a splitter without this event goes by file.
-    Split { stage: String, by: SplitBy },
-    /// The first scan of a loader stage.
-    Initial { loader: String, files: Vec<Recorded> },
-    /// The files that a resumed run knew, where its rank has no journal yet; in the midst of one: files whose ids are others
-    /// from here on.
-    Known { loader: String, files: Vec<Recorded> },
-    /// Files of the first scan that were gone before they could be taken in.
-    Gone { loader: String, files: Vec<u64> },
-    /// What was first read of files: id and digest.
-    Read { loader: String, files: Vec<(u64, String)> },
-    /// Draws of a pool below `at` may have been made; no file without an event was taken in before any of them.
-    Reached {
-        pool: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        lane: Option<u32>,
-        at: u64,
-    },
-    /// A source that a pool admitted before one of its draws.
-    Admit {
-        pool: String,
-        /// Whose draws are counted, where there are several.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        lane: Option<u32>,
-        loader: String,
-        file: Recorded,
-        #[serde(flatten)]
-        admission: Admission,
-    },
-}
-
-impl Event {
-    /// The files that it names, each with the name of its loader stage.
-    pub(in crate::pipeline) fn files(&self) -> impl Iterator<Item = (&str, &Recorded)> {
-        let (loader, files) = match self {
-            Event::Initial { loader, files } | Event::Known { loader, files } => (loader.as_str(), files.as_slice()),
-            Event::Admit { loader, file, .. } => (loader.as_str(), std::slice::from_ref(file)),
-            _ => ("", &[][..]),
-        };
-        files.iter().map(move |file| (loader, file))
-    }
-}
-
-/// A journal that several pools write to.
-pub(in crate::pipeline) type SharedJournal = Arc<Mutex<Journal>>;
 
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct Names {
@@ -292,7 +235,11 @@ impl Roster {
                 let first = |file: &&Recorded| !self.later.contains(&file.id) && !self.gone.contains(&file.id);
                 recorded.iter().filter(first).cloned().collect()
             }
-            None => self.files(),
+            None => {
+                let first: HashSet<u64> =
+                    self.log.initial().iter().flat_map(|all| all.iter()).map(|one| one.id).collect();
+                self.files().into_iter().filter(|file| first.contains(&file.id)).collect()
+            }
         }
     }
 

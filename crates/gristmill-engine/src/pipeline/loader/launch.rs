@@ -23,8 +23,9 @@ use gristmill_stages::stage::load::{LogSpec, Solids, SourceLog};
 
 use crate::pipeline::chain::{Chain, Shared};
 use crate::pipeline::draw::anchors::Anchors;
+use crate::pipeline::draw::event::{Event, SharedJournal};
 use crate::pipeline::draw::outage::{IoErrorCounts, Outages};
-use crate::pipeline::draw::roster::{Event, Roster, SharedJournal};
+use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::draw::verdict::Verdicts;
 use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
 use crate::pipeline::plan::budget;

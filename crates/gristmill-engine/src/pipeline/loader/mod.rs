@@ -23,7 +23,7 @@ use gristmill_stages::config::{DataLoaderConfig, IoErrors};
 use waits::{Begun, START_POLL, may_pass};
 
 use crate::pipeline::draw::anchors::{Anchors, ControlReply, ControlRequest};
-use crate::pipeline::draw::roster::SharedJournal;
+use crate::pipeline::draw::event::SharedJournal;
 use crate::pipeline::loader::launch::{Launch, Running};
 use crate::pipeline::loader::output::Batch;
 use crate::pipeline::plan::budget;

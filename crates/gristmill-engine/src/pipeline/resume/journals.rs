@@ -11,9 +11,9 @@ use gristmill_stages::config::{DataLoaderConfig, SplitBy};
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::draw::drawer::Admission;
+use crate::pipeline::draw::event::Event;
 use crate::pipeline::draw::numbering::Numbering;
 use crate::pipeline::draw::recorded::Recorded;
-use crate::pipeline::draw::roster::Event;
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::resume::parts::Common;
 use crate::pipeline::resume::state::{BOUND, LoaderState, NAMED};

@@ -252,7 +252,7 @@ fn wait_for_others(whole: &mut LoaderState, known: &[Known]) {
             let own = output.lanes.iter_mut().filter(|(lane, _)| known.lanes.contains(lane));
             for branch in own.flat_map(|(_, lane)| &mut lane.branches) {
                 // Before the first scan was in, there is nothing to wait for: all of it is found.
-                if branch.drawer.is_some() {
+                if branch.drawer.is_some() || !known.files.is_empty() {
                     branch.waiting.extend(missed.iter().map(|id| (*id, replaced.get(id).copied().flatten())));
                 }
             }
@@ -343,6 +343,20 @@ mod tests {
         assert_eq!(branch(0).waiting, [(2, None), (3, None)]);
         assert_eq!(branch(1).waiting, [(1, None)]);
         assert_eq!(whole.part, None);
+    }
+
+    #[test]
+    fn a_window_that_is_not_begun_waits_for_what_other_ranks_found_once_its_own_scan_is_in() {
+        let files = [(0, "a"), (1, "b"), (2, "d")];
+        let mut parts = [part(0, &files[..2]), part(1, &files), part(2, &files)];
+        for rank in [0, 2] {
+            let lane = parts[rank].pointer_mut(&format!("/outputs//lanes/{rank}/branches/0")).unwrap();
+            lane.as_object_mut().unwrap().remove("drawer");
+        }
+        parts[2]["files"] = json!({});
+        let whole = whole(parts.map(|part| serde_json::from_value(part).unwrap()).into()).unwrap();
+        let waits = |lane: u32| &whole.outputs[""].lanes[&lane].branches[0].waiting;
+        assert_eq!([0, 1, 2].map(waits), [&vec![(2, None)], &vec![], &vec![]]);
     }
 
     /// The text of a document, with its checksum.

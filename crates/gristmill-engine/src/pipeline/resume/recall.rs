@@ -13,9 +13,10 @@ use gristmill_stages::stage::load::{Source, SourceLog};
 
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::drawer::Admission;
+use crate::pipeline::draw::event::Event;
 use crate::pipeline::draw::left::has_left;
 use crate::pipeline::draw::outage::{Outages, of_reading};
-use crate::pipeline::draw::roster::{Event, PastFiles, Roster};
+use crate::pipeline::draw::roster::{PastFiles, Roster};
 use crate::pipeline::plan::Plan;
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::resume::journals::{self, Earlier, Files, History, JournalMark, latest};
@@ -109,12 +110,14 @@ impl Recall {
     pub(in crate::pipeline) fn files(&self, loader: &str) -> Option<PastFiles> {
         let files = self.history.files.get(loader)?.clone();
         let next = self.history.next(loader);
-        if self.state.is_some() {
-            return Some(PastFiles { files, next, ..PastFiles::default() });
+        let gone = self.history.gone.get(loader).cloned().unwrap_or_default();
+        if let Some(state) = &self.state {
+            // Of a state that was taken before any window was begun, they may be found again as new files. Else a lane may have them.
+            let (later, gone) = if state.has_begun() { (gone, BTreeSet::new()) } else { (BTreeSet::new(), gone) };
+            return Some(PastFiles { files, later, gone, next, ..PastFiles::default() });
         }
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
-        let gone = self.history.gone.get(loader).cloned().unwrap_or_default();
         Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay, next })
     }
 
@@ -174,14 +177,12 @@ impl Recall {
     fn untaken(&self, roster: &Roster, told: &VecDeque<Admission>) -> Vec<(u64, Option<u64>)> {
         let loader = &roster.loader;
         let Some(files) = self.history.files.get(loader).filter(|_| !self.replay) else { return Vec::new() };
-        let mut taken: HashSet<u64> = match &self.state {
-            Some(state) => state.files.get(loader).into_iter().flatten().map(|file| file.id).collect(),
-            None => [&self.history.first, &self.history.gone]
-                .iter()
-                .filter_map(|of| of.get(loader))
-                .flatten()
-                .copied()
-                .collect(),
+        let first = || [&self.history.first, &self.history.gone].into_iter().filter_map(|of| of.get(loader)).flatten();
+        let mut taken: HashSet<u64> = match self.state.as_ref().and_then(|state| state.files.get(loader)) {
+            Some(files) => files.iter().map(|file| file.id).collect(),
+            // The state is of before the first scan: without a journal all that is there belongs to it.
+            None if self.state.is_some() && !self.history.first.contains_key(loader) => return Vec::new(),
+            None => first().copied().collect(),
         };
         taken.extend(told.iter().map(|admission| admission.id));
         if files.iter().all(|file| taken.contains(&file.id)) {
@@ -278,10 +279,7 @@ impl Recall {
             branch.replay.extend(later);
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
             branch.waiting.retain(|(id, _)| !again.contains(id));
-            // A window that is yet to be begun begins with all files.
-            if branch.drawer.is_some() {
-                branch.waiting.extend(untaken);
-            }
+            branch.waiting.extend(untaken);
         }
         // Their holders may release them before the draws that need them come.
         for branch in &chain.lock().branches {

@@ -155,11 +155,14 @@ impl Chain {
     /// Makes the draws of a branch again, up to the saved one.
     fn restore_branch(&self, branch: &mut Branch, saved: &BranchState, lost: &dyn Fn(u64) -> bool) -> Result<()> {
         branch.waiting.clone_from(&saved.waiting);
-        let Some(drawer_state) = &saved.drawer else { return Ok(()) };
+        let mut admissions = saved.admissions.iter().cloned().collect::<VecDeque<_>>();
+        let Some(drawer_state) = &saved.drawer else {
+            branch.replay = admissions;
+            return Ok(());
+        };
         let anchors = &self.shared.anchors;
         let (plan, root) = (&branch.plan, self.shared.root);
         let mut drawer = Drawer::restore(plan, root, &branch.roster, anchors, drawer_state, lost)?;
-        let mut admissions = saved.admissions.iter().cloned().collect::<VecDeque<_>>();
         branch.snapshots.push_back(drawer.clone());
         if saved.head.saturating_sub(drawer.at()) > MOST_AGAIN {
             let text = format!("{} draws lie between its copy of the draws and its next one", saved.head - drawer.at());

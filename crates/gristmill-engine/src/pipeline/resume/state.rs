@@ -213,6 +213,12 @@ impl LoaderState {
         text.map_err(|e| Error::State(e.to_string()))
     }
 
+    /// Whether any window was begun.
+    pub(in crate::pipeline) fn has_begun(&self) -> bool {
+        let mut lanes = self.outputs.values().flat_map(|output| output.lanes.values());
+        lanes.any(|lane| lane.branches.iter().any(|branch| branch.drawer.is_some()))
+    }
+
     /// Batches of all outputs together.
     pub(in crate::pipeline) fn step(&self) -> u64 {
         self.outputs.values().map(|output| output.batch).sum()

@@ -3,7 +3,7 @@
 use gristmill_runtime::runtime::journal::{Journal, Opening};
 use gristmill_stages::config::IoErrors;
 
-use crate::pipeline::draw::roster::Event;
+use crate::pipeline::draw::event::Event;
 use crate::pipeline::loader::launch::tests::still::{Still, games, options};
 use crate::pipeline::resume::vanished::{Lost, Missing};
 use crate::preset::{Lc0Preset, lc0};

@@ -1,6 +1,7 @@
 //! The files of a first scan -> a drawer for each lane of one input, with the newest sources in its window, and what was gone.
 //! Leaves no file out that an earlier run drew from.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,6 +29,8 @@ pub(in crate::pipeline) struct Opening<'a> {
     pub(in crate::pipeline) skip: bool,
     /// Whether an earlier run may have made draws from these files: it had all of them, and so must this one.
     pub(in crate::pipeline) drawn: bool,
+    /// Of each lane, files that came after the first scan.
+    pub(in crate::pipeline) later: &'a [HashSet<u64>],
 }
 
 /// What came of a first admission.
@@ -57,10 +60,11 @@ impl Drawer {
         log: &Roster,
         files: &[Recorded],
         anchors: &Anchors,
-        Opening { stop, outages, skip, drawn }: Opening<'_>,
+        Opening { stop, outages, skip, drawn, later }: Opening<'_>,
     ) -> Result<Begun> {
         let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new(), false)) };
-        let mut order: Vec<&Recorded> = files.iter().collect();
+        let is_first = |file: &&Recorded| later.iter().any(|later| !later.contains(&file.id));
+        let mut order: Vec<&Recorded> = files.iter().filter(is_first).collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (gristmill_runtime::key::of_name(&file.name), &file.name));
         }
@@ -100,8 +104,10 @@ impl Drawer {
             };
             let (dealt, all) = deal(plans, &source);
             found |= all > 0;
-            for (first, chunks) in firsts.iter_mut().zip(dealt) {
-                first.take(file.id, &source, chunks, all);
+            for ((first, later), chunks) in firsts.iter_mut().zip(later).zip(dealt) {
+                if !later.contains(&file.id) {
+                    first.take(file.id, &source, chunks, all);
+                }
             }
         }
         if let Some(id) = missed {

@@ -113,7 +113,11 @@ fn a_run_that_resumes_knows_the_files_of_its_state_and_of_its_journal() {
     );
     let past = recalled.files(&loader).unwrap();
     assert_eq!(past.files, [file(0, "a"), file(3, "b"), file(5, "c")], "under the ids of the state");
-    assert_eq!((past.later, past.gone, past.fixed, past.next), ([].into(), [].into(), false, 6));
+    assert_eq!((past.later, past.gone, past.fixed, past.next), ([3].into(), [].into(), false, 6));
+    let mut unbegun = state(&loader, Vec::new());
+    unbegun.outputs.clear();
+    let past = recall(&config, Some(unbegun)).unwrap().files(&loader).unwrap();
+    assert_eq!((past.later, past.gone), ([].into(), [3].into()), "before any window was begun, it may come again");
     let again = recalled.renumbered(&path);
     assert_eq!(again, [Event::Known { loader: loader.clone(), files: vec![file(3, "b")] }]);
     assert_eq!(recalled.marks(&config), [beside], "of ranks of another number");
@@ -264,4 +268,61 @@ fn a_journal_tells_each_input_what_came_after_its_own_draws_and_what_waits_goes_
     assert_eq!((of(0), of(1)), (vec![], vec![500]), "the state has all that came before its draws");
     assert_eq!(inner.branches[0].waiting, [(1, None)]);
     assert_eq!([0, 1].map(|branch| inner.branches[branch].not_before), [501; 2]);
+}
+
+/// A run where it is to begin, once its searches have found what is there.
+fn put(still: Still) -> Still {
+    still.search();
+    assert!(still.rosters().iter().all(|roster| roster.ready()));
+    still.recall().put_into(still.chain()).unwrap();
+    still
+}
+
+/// A state of before the first window. What had come since was taken for a part of the first scan, and other batches followed.
+#[test]
+fn a_window_that_was_not_begun_begins_with_the_files_of_the_first_scan() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(folder.path(), 1, 8, None);
+    let options = options(&[folder.path()]);
+    let first = Still::new(&lc0(&options).unwrap());
+    first.search();
+    let (mut state, files) = (first.state(), first.roster().files());
+    games(folder.path(), 50, 3, None);
+    let now = Still::new(&lc0(&options).unwrap());
+    now.search();
+    let path = notes.path().join("journal");
+    let events = [
+        Event::Seed(3),
+        Event::Initial { loader: "load".into(), files },
+        came("pool", 20, recorded(&now, "training.50.gz", 8)),
+        Event::Reached { pool: "pool".into(), lane: None, at: 40 },
+    ];
+    write(&path, &events);
+    let config = lc0(&Lc0Preset { journal: Some(path), ..options }).unwrap();
+    let batches = put(Still::new(&config)).batches(8);
+    for life in 1..=3 {
+        let again = put(Still::resumed(&config, state, Missing::Refuse));
+        state = again.state();
+        assert!(again.batches(8) == batches, "life {life}");
+    }
+}
+
+/// A file came before the first window was begun, and a state was taken: the window began with that file, too, and took it in again.
+#[test]
+fn a_state_that_is_taken_before_the_first_window_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 8, None);
+    let config = lc0(&options(&[folder.path()])).unwrap();
+    let found = |first, states| {
+        let still = Still::new(&config);
+        still.search();
+        games(folder.path(), first, 1, None);
+        still.search();
+        (0..states).for_each(|_| drop(still.state()));
+        let came = folder.path().join(format!("training.{first}.gz"));
+        let batches = still.batches(8);
+        std::fs::remove_file(came).unwrap();
+        batches
+    };
+    assert!(found(50, 0) == found(50, 1));
 }
