@@ -129,6 +129,24 @@ fn a_replay_counts_what_its_journal_brings() {
 }
 
 #[test]
+fn a_run_that_resumes_counts_what_came_after_its_state() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(options(folder.path(), 10));
+    let run = Lc0Preset { journal: Some(notes.path().join("journal")), ..live(folder.path()) };
+    let original = loader(&run);
+    hashes(&original, "", 4);
+    let state = original.state().unwrap();
+    generate(ChessOptions { first: 100, ..options(folder.path(), 3) });
+    wait_for("arrivals", &original, 13);
+    let seen = hashes(&original, "", 60);
+    original.stop();
+    let restored = loader(&run);
+    restored.restore(&state).unwrap();
+    assert_eq!((query(&restored).1, hashes(&restored, "", 60)), (10, seen));
+    assert_eq!(query(&restored).1, 13);
+}
+
+#[test]
 fn every_pool_of_a_split_answers() {
     let folder = tempfile::tempdir().unwrap();
     generate(options(folder.path(), 10));

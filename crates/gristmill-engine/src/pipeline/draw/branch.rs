@@ -115,13 +115,15 @@ pub(in crate::pipeline) struct Branch {
     pub(in crate::pipeline) outages: Arc<Outages>,
     /// What could not be read when the first scan was to be taken in.
     pub(in crate::pipeline) lacking: Option<u64>,
-    /// Whether admissions that are made again are counted from the anchor: not those that a saved state has counted.
-    pub(in crate::pipeline) counts_again: bool,
+    /// Whether the run begins again without a state.
+    pub(in crate::pipeline) begins_again: bool,
     /// Copies of the drawer as it was before some draws; the first is at or before the oldest mark.
     pub(in crate::pipeline) snapshots: VecDeque<Drawer>,
     pub(in crate::pipeline) admissions: VecDeque<Admission>,
     /// Admissions of an earlier run that are still to be made, at their own draws.
     pub(in crate::pipeline) replay: VecDeque<Admission>,
+    /// How many of those, from the first on, a saved state has counted from the anchor.
+    pub(in crate::pipeline) counted: usize,
     /// What is done where a file of an admission of an earlier run is gone.
     pub(in crate::pipeline) missing: Missing,
     /// Arrivals that were not taken in: those that the run before knew of, and those that cannot be read now.
@@ -166,7 +168,8 @@ impl Branch {
             anchors,
             outages,
             lacking: None,
-            counts_again: false,
+            begins_again: false,
+            counted: 0,
             plan,
             roster,
             drawer: None,
@@ -214,6 +217,8 @@ impl Branch {
             }
             self.outages.over(next.id, opened.is_ok());
             self.replay.pop_front();
+            let counts = self.counted == 0;
+            self.counted = self.counted.saturating_sub(1);
             let source = match opened {
                 Ok(source) => source,
                 Err(_) if self.missing == Missing::Skip => {
@@ -228,7 +233,7 @@ impl Branch {
                         error if has_left(&error) => self.roster.lost(next.id, &error),
                         error => return Err(error),
                     };
-                    if self.counts_again {
+                    if self.begins_again {
                         return Err(unable(&lost));
                     }
                     let advice = "the earlier run took it in: put it back, or resume with missing = \"skip\"";
@@ -238,7 +243,7 @@ impl Branch {
             let chunks = drawer.admit(next.id, &source, next.old);
             self.dry = false;
             match (self.anchors.of(&self.plan.stage), arrived(&self.plan, &source, chunks)) {
-                (Some(mut anchor), Some(chunks)) if self.counts_again && self.plan.counts_anchor => {
+                (Some(mut anchor), Some(chunks)) if counts && self.plan.counts_anchor => {
                     count(&mut anchor, &self.plan, &self.roster, &source, chunks, next.old);
                 }
                 (Some(mut anchor), _) => anchor.newest = Some(source.key.clone()),

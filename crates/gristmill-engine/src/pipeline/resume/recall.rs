@@ -267,7 +267,7 @@ impl Recall {
             branch.not_before = branch.reached.max(told.back().map_or(0, |last| last.at + 1));
             let untaken = self.untaken(&branch.roster, &told);
             let Some(saved) = saved else {
-                (branch.counts_again, branch.replay, branch.waiting) = (true, told, untaken);
+                (branch.begins_again, branch.replay, branch.waiting) = (true, told, untaken);
                 continue;
             };
             // What the journal tells of the time after the state was taken happens again.
@@ -276,6 +276,8 @@ impl Recall {
             };
             let later = told.into_iter().filter(|told| told.at >= saved.drawn && !saved.admissions.contains(told));
             branch.missing = self.missing;
+            let made = branch.replay.iter().filter(|next| saved.drawer.is_some() && next.at <= saved.drawn);
+            branch.counted = made.count();
             branch.replay.extend(later);
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
             branch.waiting.retain(|(id, _)| !again.contains(id));
