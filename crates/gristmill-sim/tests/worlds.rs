@@ -206,11 +206,13 @@ fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_lea
     keeps::<Training>(224..225, 0);
 }
 
-/// Two ranks died while they saved the first state of their run, and the ledger refused the next one.
+/// Two ranks died while they saved the first state of their run, and the ledger refused the next one. One rank ended, and the other removed
+/// the last step that both had.
 #[test]
 fn ranks_resume_from_a_whole_step_or_begin_again_whatever_a_crash_leaves() {
     keeps::<Training>(31..32, 2);
     keeps::<Training>(39..40, 0);
+    keeps::<Training>(20057..20058, 0);
 }
 
 /// What `make sim-planted` and `make models-planted` plant has to fit the sources as they are.

@@ -114,7 +114,7 @@ fn put(path: &Path, text: &str) -> Result<()> {
 }
 
 /// What a new part makes useless: its rank's later steps, which were given up, and all but the newest earlier ones; of
-/// another number of ranks likewise.
+/// another number of ranks likewise. The newest step that is whole stays, however far this rank is ahead of others.
 fn outdated(own: Name, names: &[Name]) -> Vec<Name> {
     let mut earlier: Vec<u64> = names
         .iter()
@@ -123,9 +123,15 @@ fn outdated(own: Name, names: &[Name]) -> Vec<Name> {
         .collect();
     earlier.sort_unstable();
     let oldest = earlier.iter().rev().nth(KEPT - 2).copied();
+    let of_step = |name: &Name| (name.step, name.world);
+    let mut sorted: Vec<Name> = names.iter().filter(|name| name.step <= own.step).copied().collect();
+    sorted.sort_unstable();
+    let mut steps = sorted.chunk_by(|a, b| of_step(a) == of_step(b)).rev();
+    let whole = steps.find(|parts| parts.len() == parts[0].world as usize).map(|parts| of_step(&parts[0]));
     let useless = |name: &&Name| {
         let mine = name.world != own.world || name.rank == own.rank;
-        mine && **name != own && (name.step > own.step || oldest.is_some_and(|oldest| name.step < oldest))
+        let is_old = oldest.is_some_and(|oldest| name.step < oldest) && Some(of_step(name)) != whole;
+        mine && **name != own && (name.step > own.step || is_old)
     };
     names.iter().filter(useless).copied().collect()
 }
@@ -249,6 +255,27 @@ mod tests {
         assert_eq!(read(path).unwrap(), r#"["16/0","16/1","16/2"]"#, "and with other ranks");
         (0..3).for_each(|rank| save(path, 17, rank, 3));
         assert_eq!(steps(path).iter().filter(|(_, _, world)| *world == 2).count(), 0);
+    }
+
+    /// Ranks do not save at the same moment. What one removed was the last step that all had.
+    #[test]
+    fn a_rank_that_is_far_ahead_leaves_the_last_whole_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("state");
+        (0..2).for_each(|rank| save(path, 5, rank, 2));
+        (6..10).for_each(|step| save(path, step, 1, 2));
+        assert_eq!(read(path).unwrap(), r#"["5/0","5/1"]"#);
+        save(path, 8, 0, 2);
+        assert_eq!(read(path).unwrap(), r#"["8/0","8/1"]"#);
+        save(path, 10, 1, 2);
+        assert_eq!(
+            steps(path),
+            [(5, 0, 2), (8, 0, 2), (8, 1, 2), (9, 1, 2), (10, 1, 2)],
+            "no more than three of a rank"
+        );
+        // The same with another number of ranks.
+        (11..15).for_each(|step| save(path, step, 2, 3));
+        assert_eq!(read(path).unwrap(), r#"["8/0","8/1"]"#);
     }
 
     #[test]
