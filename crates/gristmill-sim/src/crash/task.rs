@@ -66,6 +66,13 @@ impl Task {
         let (few, all) = (self.games / 2 + 1, self.games + 2);
         match self.verb {
             Verb::Pack | Verb::Shares(_) => self.write(root, "in", 0..all),
+            Verb::Overwrite if self.games % 2 == 1 => {
+                // A smaller pack takes its place, so that some of its files have no use any more.
+                self.write(root, "in", 0..all)?;
+                self.packed(root, "in", OUT, Existing::Refuse)?;
+                fs::remove_dir_all(root.join("in")).map_err(said)?;
+                self.write(root, "in", 0..few)
+            }
             Verb::Overwrite | Verb::Append => {
                 self.write(root, "in", 0..few)?;
                 self.packed(root, "in", OUT, Existing::Refuse)?;
