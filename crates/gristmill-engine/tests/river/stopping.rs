@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_engine::config::{ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, HanseForm, StageConfig};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error};
 
+use super::arrivals::wait_for;
 use super::dedup::windowed;
 use super::games::{changed, config, generate, nobody_listens, of_pool, options, preset, single, spoil, with_cache};
 
@@ -95,14 +96,6 @@ fn good() -> &'static Path {
         .path()
 }
 
-fn until(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:#?}", loader.metrics());
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// A stop waits for its threads for less than a second and names those that did not end by then: there are none.
 fn stops(what: &str, loader: &DataLoader) {
     let left = loader.stop();
@@ -124,7 +117,7 @@ fn while_it_waits_for_the_first_game() {
         let alias = loader.outputs()[0].alias.clone();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| loader.next(&alias, None));
-            until(what, &loader, || !loader.metrics().stages.is_empty());
+            wait_for(what, &loader, || !loader.metrics().stages.is_empty());
             stops(what, &loader);
             let found = waiting.join().unwrap();
             let ended = what == "extractor" && !matches!(found, Err(Error::Stopped));
@@ -138,7 +131,7 @@ fn while_it_is_full() {
     for (what, config) in graphs(good()) {
         let loader = DataLoader::new(config).unwrap();
         loader.start().unwrap();
-        until(what, &loader, || waiting_batches(&loader).iter().all(|(waiting, capacity)| waiting == capacity));
+        wait_for(what, &loader, || waiting_batches(&loader).iter().all(|(waiting, capacity)| waiting == capacity));
         stops(what, &loader);
     }
 }
@@ -157,7 +150,7 @@ fn while_it_is_read() {
                 let metrics = loader.metrics();
                 metrics.of_kind("tensor_generator").filter_map(|stage| stage.count("batches")).map(|n| n.total).sum()
             };
-            until(what, &loader, || batches() >= 20);
+            wait_for(what, &loader, || batches() >= 20);
             stops(what, &loader);
         });
     }
@@ -180,7 +173,7 @@ fn nothing_is_good((what, config): &(&str, DataLoaderConfig)) {
             assert!(loader.next(alias, None).is_err(), "{what}: it is said");
             let _ = loader.next(alias, Some(Duration::from_millis(20)));
         }
-        until(what, &loader, || loader.metrics().bad_chunks.chunks >= 12);
+        wait_for(what, &loader, || loader.metrics().bad_chunks.chunks >= 12);
         stops(what, &loader);
     }
 }
@@ -210,7 +203,9 @@ fn while_every_draw_is_rejected() {
         let loader = DataLoader::new(config).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| loader.next("", None));
-            until(what, &loader, || !loader.metrics().stages.is_empty() && of_pool(&loader, "hanse_rejected") > 20_000);
+            wait_for(what, &loader, || {
+                !loader.metrics().stages.is_empty() && of_pool(&loader, "hanse_rejected") > 20_000
+            });
             stops(what, &loader);
             assert!(waiting.join().unwrap().is_err(), "{what}");
         });
@@ -222,7 +217,7 @@ fn when_it_is_dropped() {
     for (what, config) in graphs(good()) {
         let loader = DataLoader::new(config).unwrap();
         let address = loader.serve_metrics("127.0.0.1:0", None).unwrap();
-        until(what, &loader, || waiting_batches(&loader).iter().any(|(waiting, _)| *waiting > 0));
+        wait_for(what, &loader, || waiting_batches(&loader).iter().any(|(waiting, _)| *waiting > 0));
         assert!(TcpStream::connect(address).is_ok(), "{what}");
         drop(loader);
         nobody_listens(address);

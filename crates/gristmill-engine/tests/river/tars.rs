@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{ControlRequest, DataLoader};
 use gristmill_generate::ChessOptions;
 
+use super::arrivals::wait_for;
 use super::games::{generate, hashes, loader, next, of_pool, options, preset};
 
 fn live(folder: &Path) -> Lc0Preset {
@@ -20,14 +20,6 @@ fn tars(folder: &Path, first: u64, tars: u64) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
-}
-
-fn wait_for(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:#?}", loader.metrics());
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn since(loader: &DataLoader) -> u64 {
