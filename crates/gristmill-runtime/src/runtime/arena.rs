@@ -16,7 +16,7 @@ pub struct Region {
     /// Dropped before the mapping. `None` inside: it could not be pinned, and is not tried again.
     pin: OnceLock<Option<Pin>>,
     /// Owns the mapping; touched only through `base`.
-    _map: MmapMut,
+    map: MmapMut,
     base: *mut u8,
     len: usize,
 }
@@ -31,10 +31,15 @@ impl Region {
     /// A region of `len` bytes. Errors: what the system says when there is no memory left.
     pub fn new(len: usize) -> std::io::Result<Self> {
         let mut map = MmapMut::map_anon(len.max(1))?;
-        // Huge pages are a wish: where the system has none, ordinary ones serve.
-        let _ = map.advise(Advice::HugePage);
         let base = map.as_mut_ptr();
-        Ok(Region { pin: OnceLock::new(), _map: map, base, len })
+        let region = Region { pin: OnceLock::new(), map, base, len };
+        region.wish_for_huge_pages(true);
+        Ok(region)
+    }
+
+    /// Whether memory that is touched from now on is to be on huge pages. A wish: where the system has none, ordinary ones serve.
+    fn wish_for_huge_pages(&self, huge: bool) {
+        let _ = self.map.advise(if huge { Advice::HugePage } else { Advice::NoHugePage });
     }
 
     /// The first byte, for hand-over to foreign code.
@@ -94,6 +99,11 @@ impl Arena {
         Ok(Arena { region, stride, states })
     }
 
+    /// Whether slots are filled here and there, and most of them not soon: then one must not take a huge page for itself.
+    pub fn scatter(&self, here_and_there: bool) {
+        self.region.wish_for_huge_pages(!here_and_there);
+    }
+
     /// Bytes from one slot to the next.
     pub fn stride(&self) -> usize {
         self.stride
@@ -151,6 +161,24 @@ mod tests {
         arena.drain(&[0, 2], |views| assert_eq!((views[0][99], views[1][0]), (5, 7)));
         arena.fill(2, |bytes| bytes.fill(9));
         arena.discard(2);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn slots_that_are_filled_here_and_there_take_no_huge_pages() {
+        let arena = Arena::new(256 << 10, 1 << 10).unwrap();
+        arena.scatter(true);
+        (0..64).for_each(|slot| arena.fill(slot * 4096, |bytes| bytes.fill(1)));
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps.lines().skip_while(|line| {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let range = range.map(|(from, to)| [from, to].map(|at| usize::from_str_radix(at, 16)));
+            !matches!(range, Some([Ok(from), Ok(to)]) if (from..to).contains(&arena.region.base.addr()))
+        });
+        let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        assert_eq!(resident.trim(), "256 kB", "a page each");
+        arena.scatter(false);
+        arena.drain(&[0, 63 * 4096], |views| assert_eq!((views[0][0], views[1][1023]), (1, 1)));
     }
 
     #[test]

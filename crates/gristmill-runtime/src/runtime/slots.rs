@@ -157,6 +157,11 @@ impl Slots {
         Ok(Slots { arena, size, long: long.map(|long| (long, beside())) })
     }
 
+    /// Whether records are filled here and there, and most of them not soon.
+    pub fn scatter(&self, here_and_there: bool) {
+        self.arena.scatter(here_and_there);
+    }
+
     /// Room for one record, for [`Slots::fill`].
     pub fn scratch(&self) -> Vec<u8> {
         vec![0; if self.long.is_some() { self.size } else { 0 }]

@@ -11,7 +11,7 @@ use gristmill_runtime::runtime::scheduler::Lane;
 use gristmill_stages::stage::Row as Origin;
 use gristmill_stages::stage::load::Source;
 
-use super::refill::{For, Refill};
+use super::refill::{For, Refill, Refills};
 use super::room::size_hint;
 use super::{Chain, Inner, is_spare};
 use crate::pipeline::draw::outage::of_reading;
@@ -38,6 +38,12 @@ enum Fetched {
 }
 
 impl Chain {
+    /// Takes over what is to be read again. While the chain runs, rows come as batches want them, here and there.
+    pub(in crate::pipeline) fn reads_again(&self, inner: &mut Inner, refills: Refills) {
+        self.slots.scatter(!refills.is_done() && !refills.is_still());
+        inner.fold.refills = refills;
+    }
+
     /// Holds the files of all rows that are to be read again, where files are held: their holders may release them before that.
     pub(in crate::pipeline) fn hold_refills(&self) {
         let inner = self.lock();
@@ -182,8 +188,9 @@ impl Chain {
         let more = !inner.fold.refills.is_done();
         drop(inner);
         self.shared.signal.notify(Lane::Work);
-        if more {
-            self.shared.signal.notify(Lane::Read);
+        match more {
+            true => self.shared.signal.notify(Lane::Read),
+            false => self.slots.scatter(false),
         }
         None
     }

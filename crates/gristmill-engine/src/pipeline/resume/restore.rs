@@ -132,7 +132,8 @@ impl Chain {
             (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
         inner.fold.restore(mark, standings, self.plan.batch_size).map_err(|what| unfit(&what))?;
-        inner.fold.refills = self.refills(&inner, refills.by_chunk());
+        let refills = self.refills(&inner, refills.by_chunk());
+        self.reads_again(&mut inner, refills);
         Ok(())
     }
 
