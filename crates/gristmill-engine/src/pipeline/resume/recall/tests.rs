@@ -306,23 +306,3 @@ fn a_window_that_was_not_begun_begins_with_the_files_of_the_first_scan() {
         assert!(again.batches(8) == batches, "life {life}");
     }
 }
-
-/// A file came before the first window was begun, and a state was taken: the window began with that file, too, and took it in again.
-#[test]
-fn a_state_that_is_taken_before_the_first_window_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    games(folder.path(), 1, 8, None);
-    let config = lc0(&options(&[folder.path()])).unwrap();
-    let found = |first, states| {
-        let still = Still::new(&config);
-        still.search();
-        games(folder.path(), first, 1, None);
-        still.search();
-        (0..states).for_each(|_| drop(still.state()));
-        let came = folder.path().join(format!("training.{first}.gz"));
-        let batches = still.batches(8);
-        std::fs::remove_file(came).unwrap();
-        batches
-    };
-    assert!(found(50, 0) == found(50, 1));
-}
