@@ -14,6 +14,7 @@ mod size;
 mod skip;
 mod stages;
 mod text;
+mod tree;
 mod view;
 
 pub use chunks::{

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::parse::tracked;
 use super::text::TextForm;
+use super::tree::Tree;
 use super::{DataLoaderConfig, proto};
 
 impl DataLoaderConfig {
@@ -25,7 +26,7 @@ impl DataLoaderConfig {
             }
         }
         match form {
-            TextForm::Toml => tracked(Value::Object(merged)).map_err(|(_, e)| Error::config("", e.to_string())),
+            TextForm::Toml => tracked(Value::Object(merged)).map_err(|(_, message)| Error::config("", message)),
             TextForm::Textproto => proto::read(merged).map_err(|(_, message)| Error::config("", message)),
         }
     }
@@ -36,7 +37,7 @@ fn set(text: &str, form: TextForm) -> Result<Map<String, Value>> {
     match form {
         TextForm::Toml => {
             DataLoaderConfig::from_toml(text)?;
-            toml::from_str(text).map_err(|e| form.fault(text, 0, e.message().to_owned()))
+            Tree::parse(text).and_then(|tree| tree.values()).map_err(|(at, message)| form.fault(text, at, message))
         }
         TextForm::Textproto => {
             DataLoaderConfig::from_textproto(text)?;

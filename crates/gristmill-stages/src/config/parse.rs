@@ -4,21 +4,22 @@
 use std::collections::BTreeMap;
 
 use gristmill_runtime::error::{Error, Result};
-use serde::Deserializer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
-use super::text::TextForm;
+use super::text::{TextForm, line_and_column};
+use super::tree::{Fault, Tree};
 use super::{DataLoaderConfig, PositionSamplingConfig};
 
 impl DataLoaderConfig {
     /// Reads TOML. Errors: `Config` with line, column, stage and field.
     pub fn from_toml(text: &str) -> Result<Self> {
-        toml::from_str(text).map_err(|e| {
-            let offset = e.span().map_or(0, |span| span.start);
-            TextForm::Toml.fault(text, offset, suggest(e.message()))
-        })
+        let fault = |(at, message): Fault| TextForm::Toml.fault(text, at, suggest(&message));
+        let tree = Tree::parse(text).map_err(fault)?;
+        let values = tree.values().map_err(fault)?;
+        tracked(Value::Object(values)).map_err(|(path, message)| fault((tree.place(&path, unknown(&message)), message)))
     }
 
     /// Writes TOML that [`DataLoaderConfig::from_toml`] reads back to the same config.
@@ -42,31 +43,47 @@ impl PositionSamplingConfig {
     ///
     /// Errors: `Config` in `option`; an unknown name comes with the nearest known one.
     pub fn from_words(option: &str, words: &str) -> Result<Self> {
-        let mut rule: BTreeMap<String, Self> = toml::from_str(&format!("rule = {{ {words} }}"))
-            .map_err(|e| Error::config(option, format!("{}, in `{words}`", suggest(e.message()))))?;
+        let refused = |message: &str| Error::config(option, format!("{}, in `{words}`", suggest(message)));
+        let text = format!("rule = {{ {words} }}");
+        let read = Tree::parse(&text).and_then(|tree| tree.values()).map_err(|(_, message)| refused(&message));
+        let mut rule = read?;
         let more = || Error::config(option, format!("expected names and numbers of one rule, found `{words}`"));
-        rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)
+        let rule = rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)?;
+        tracked(rule).map_err(|(_, message)| refused(&message))
     }
 }
 
 /// Reads any config type from JSON, with a suggestion for unknown keys.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = tracked(&mut json).and_then(|value| json.end().map(|()| value).map_err(|e| (Vec::new(), e)));
-    read.map_err(|(path, e): (Vec<String>, serde_json::Error)| {
+    let tree = serde_json::from_str::<Value>(text).map_err(|e| {
         let message = e.to_string();
         let place = format!(" at line {} column {}", e.line(), e.column());
-        let message = suggest(message.strip_suffix(&place).unwrap_or(&message));
-        let tree = serde_json::from_str::<Value>(text).unwrap_or_default();
-        let name = |stage: &Value| Some(stage.get("name")?.as_str()?.to_owned());
-        let stages = tree.get("stage").and_then(Value::as_array).into_iter().flatten();
-        match refused(&path, &stages.map(name).collect::<Vec<_>>(), message) {
-            Error::Config { stage, field, message, .. } => {
-                Error::Config { at: Some((e.line(), e.column())), stage, field, message }
-            }
+        let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+        Error::Config { at: Some((e.line(), e.column())), stage: None, field: None, message }
+    })?;
+    let name = |stage: &Value| Some(stage.get("name")?.as_str()?.to_owned());
+    let stages: Vec<Option<String>> =
+        tree.get("stage").and_then(Value::as_array).into_iter().flatten().map(name).collect();
+    tracked(tree).map_err(|(path, message)| {
+        let at = line_and_column(text, place(text, &path, unknown(&message)));
+        match refused(&path, &stages, suggest(&message)) {
+            Error::Config { stage, field, message, .. } => Error::Config { at: Some(at), stage, field, message },
             other => other,
         }
     })
+}
+
+/// Where in JSON the value of a path begins, or a name in it that is not known; or else the innermost value around it.
+fn place(text: &str, path: &[String], unknown: Option<&str>) -> usize {
+    let mut inner = text;
+    for step in path {
+        let named = serde_json::from_str::<BTreeMap<String, &RawValue>>(inner).map(|fields| fields.get(step).copied());
+        let listed = || serde_json::from_str::<Vec<&RawValue>>(inner).ok()?.get(step.parse::<usize>().ok()?).copied();
+        let Some(next) = named.unwrap_or_else(|_| listed()) else { break };
+        inner = next.get();
+    }
+    let within = unknown.and_then(|name| inner.find(&format!("\"{name}\""))).unwrap_or(0);
+    inner.as_ptr() as usize - text.as_ptr() as usize + within
 }
 
 /// Reads options that a program wrote as JSON, as [`from_json`] does; refusals say no line and column of a text that nobody sees.
@@ -92,8 +109,9 @@ fn in_words(message: &str) -> String {
     format!("{found}; expected {words}")
 }
 
-/// A value out of a deserializer; a refusal comes with the path of names and indices that leads to it.
-pub(super) fn tracked<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<T, (Vec<String>, D::Error)> {
+/// A config out of the values of a text, whatever its form; a refusal comes with the path of names and indices that leads to it, up to
+/// the table of a name that is not known.
+pub(super) fn tracked<T: DeserializeOwned>(from: Value) -> Result<T, (Vec<String>, String)> {
     serde_path_to_error::deserialize(from).map_err(|e| {
         let step = |step: &Segment| match step {
             Segment::Seq { index } => index.to_string(),
@@ -101,8 +119,16 @@ pub(super) fn tracked<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -
             Segment::Enum { variant } => variant.clone(),
             Segment::Unknown => String::new(),
         };
-        (e.path().iter().map(step).collect(), e.into_inner())
+        let mut path: Vec<String> = e.path().iter().map(step).collect();
+        let message = e.into_inner().to_string();
+        path.pop_if(|last| unknown(&message) == Some(last));
+        (path, message)
     })
+}
+
+/// The name in a refusal of one that is not known.
+fn unknown(message: &str) -> Option<&str> {
+    message.strip_prefix("unknown field `")?.split('`').next()
 }
 
 /// A refusal at a path: in a stage, by its name, and in the innermost field of the path, or the unknown one below it.
@@ -112,8 +138,7 @@ pub(super) fn refused(path: &[String], stages: &[Option<String>], message: Strin
         [stage, number, ..] if stage == "stage" => index(number).and_then(|i| stages.get(i)?.clone()),
         _ => None,
     };
-    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
-    let field = unknown.or(path.iter().rfind(|step| index(step).is_none()).map(String::as_str));
+    let field = unknown(&message).or(path.iter().rfind(|step| index(step).is_none()).map(String::as_str));
     let field = field.filter(|field| !field.is_empty() && (*field != "stage" || stage.is_none())).map(str::to_owned);
     Error::Config { at: None, stage, field, message }
 }
@@ -182,7 +207,7 @@ mod tests {
         assert!(text.contains("did you mean `chunk_pool_size`"), "{text}");
         assert!(text.starts_with("line 12, column 9: stage `pool`, field `chunk_pol_size`: unknown field"), "{text}");
         let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
-        assert!(error.starts_with("line 1, column 7: `sede`: unknown field `sede`"), "{error}");
+        assert!(error.starts_with("line 1, column 2: `sede`: unknown field `sede`"), "{error}");
         assert!(error.ends_with("did you mean `seed`?"), "{error}");
         let split = r#"{"stage": [{"name": "split", "chunk_source_splitter": {"by": "content"}}]}"#;
         let error = DataLoaderConfig::from_json(split).unwrap_err().to_string();

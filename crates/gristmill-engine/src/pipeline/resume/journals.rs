@@ -2,7 +2,7 @@
 //! Reads what any number of ranks wrote, under common ids; refuses files of different runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use gristmill_runtime::error::{Error, Result};
@@ -116,7 +116,8 @@ const FIRST: [&[u8]; 2] = [br#"{"seed":"#, br#"{"from":"#];
 /// Bytes of a checksum and its space.
 const SEAL: usize = 17;
 
-/// Whether a file is a journal, or the torn beginning of one.
+/// Whether a file is a journal, or the torn beginning of one, or what a machine that crashed left of its first lines: zeros, with text
+/// behind them at most.
 fn is_journal(path: &Path) -> Result<bool> {
     let at = |e| Error::path(path, &e);
     let (mut start, first) = (Vec::new(), FIRST[0].len());
@@ -124,7 +125,24 @@ fn is_journal(path: &Path) -> Result<bool> {
     let begins = |text: &[u8]| FIRST.iter().any(|first| text.starts_with(first) || first.starts_with(text));
     let (seal, rest) = start.split_at(start.len().min(SEAL));
     let is_seal = seal.iter().enumerate().all(|(i, b)| if i + 1 < SEAL { b.is_ascii_hexdigit() } else { *b == b' ' });
-    Ok(begins(&start) || is_seal && begins(rest))
+    Ok(begins(&start)
+        || is_seal && begins(rest)
+        || start.first() == Some(&0) && has_only_text_and_zeros(path).map_err(at)?)
+}
+
+fn has_only_text_and_zeros(path: &Path) -> std::io::Result<bool> {
+    let mut reader = BufReader::new(std::fs::File::open(path)?);
+    loop {
+        let part = reader.fill_buf()?;
+        if part.is_empty() {
+            return Ok(true);
+        }
+        if part.iter().any(|byte| byte.is_ascii_control() && !matches!(byte, 0 | b'\n')) {
+            return Ok(false);
+        }
+        let read = part.len();
+        reader.consume(read);
+    }
 }
 
 /// What people can do about a journal that is not what it was.

@@ -167,7 +167,7 @@ pub(super) fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLo
             }
         }
     }
-    tracked(Value::Object(fields)).map_err(|(path, e)| (path, e.to_string()))
+    tracked(Value::Object(fields))
 }
 
 fn stages(fields: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {

@@ -138,6 +138,9 @@ fn what_is_no_journal_is_left_alone() {
         ("0123456789ab", true),
         ("0123456789abcdef {\"fr", true),
         ("0123456789abcdef", true),
+        ("\0\0\0", true),
+        ("\0\0\0 \"files\":[]}}\n0123456789abcdef {\"seed\":7}\n", true),
+        ("\0\0\0\u{1}CD001", false),
         ("notes", false),
         ("{\"format\":1}\n", false),
         ("0123456789abcdef.{\"seed\":7}\n", false),
@@ -153,6 +156,9 @@ fn what_is_no_journal_is_left_alone() {
     fs::write(&path, "notes").unwrap();
     assert!(earlier(&path, 0, 1).unwrap_err().to_string().contains("is no journal; take another name"));
     assert_eq!(fs::read(&path).unwrap(), b"notes");
+    fs::write(&path, [0; 300]).unwrap();
+    let lost = earlier(&path, 0, 1).unwrap();
+    assert!(lost.run.is_none() && lost.opening == Opening::Fresh, "{lost:?}");
 }
 
 #[test]
