@@ -75,9 +75,9 @@ demo:
 	@bash scripts/check-tools.sh --rust "$(CARGO)"
 	@GAMES="$(GAMES)" bash scripts/demo.sh
 
-# The compiler of clippy builds what the tests run: lints cost no compilation of their own. Two things at once where one of them
-# waits: for a registry while tests compile, for processes and disks while tests of the other language run.
-check test built-rust package test-rust: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+# Two things at once where one of them waits: for a registry while tests compile, for processes and disks while tests of the other
+# language run.
+check test built-rust package test-rust: export RUSTC_WORKSPACE_WRAPPER = $(CURDIR)/scripts/compiled.sh
 check test built-rust package test-rust: export CLIPPY_ARGS = -Dwarnings
 test: tools format-rust
 	$(MAKE) -j2 built-rust .venv/ready $(if $(WITH_RAY),.venv/ray/ready)

@@ -198,12 +198,13 @@ fn a_side_index_says_nothing_that_is_not_so_whatever_a_crash_leaves() {
     keeps::<Learning>(3..5, u64::MAX);
 }
 
-/// States, ledgers and journals. Ledgers with a line that the machine had not written were refused, and the name of a new journal was
-/// lost, of two watched directories.
+/// States, ledgers and journals. Ledgers with a line that the machine had not written were refused, the name of a new journal was
+/// lost, of two watched directories, and a journal of zeros alone was taken for a file of someone else.
 #[test]
 fn a_training_resumes_and_its_ledger_proves_each_batch_once_whatever_a_crash_leaves() {
     keeps::<Training>(1..4, 2);
     keeps::<Training>(224..225, 0);
+    keeps::<Training>(30_017_000..30_017_001, 0);
 }
 
 /// Two ranks died while they saved the first state of their run, and the ledger refused the next one. One rank ended, and the other removed

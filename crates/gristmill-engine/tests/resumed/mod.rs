@@ -41,8 +41,11 @@ impl Run {
             };
             let all = batch.columns[0].shape()[0];
             let row = |i: usize| {
-                let of = |bytes: &[u8]| bytes[i * (bytes.len() / all)..][..bytes.len() / all].to_vec();
-                batch.columns.iter().flat_map(|column| of(column.bytes())).collect::<Vec<u8>>()
+                let parts = batch.columns.iter().map(|column| {
+                    let row = column.bytes().len() / all;
+                    &column.bytes()[i * row..][..row]
+                });
+                parts.collect::<Vec<&[u8]>>().concat()
             };
             shown += all;
             ranks.push((0..batch.rows).map(row).collect::<Vec<_>>());
