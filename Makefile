@@ -19,8 +19,6 @@ FUZZ_KEEP ?= 0
 SIM_RUNS ?= 1000000
 RUNS ?=
 SEED ?=
-# `sim` optimizes the engine, too: it compiles for minutes, and pays from some 100 000 runs on.
-SIM_PROFILE ?= dev
 FLAKES ?=
 PEERS_MEGABYTES ?= 2000
 PEERS ?=
@@ -59,7 +57,7 @@ help:
 	@echo "make bench-devices      positions a second into steps on a GPU; FRAMEWORK=jax, with the PyTorch or JAX that is in .venv"
 	@echo "make bench-peers        the same work by other loaders beside ours, on disk and from a bucket of PEERS_MEGABYTES=$(PEERS_MEGABYTES) (a download of 4 GB)"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
-	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON; SIM_PROFILE=sim for many"
+	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
 	@echo "make sim-planted        the faults in crates/gristmill-sim/planted, one after the other: which does the simulation find?"
 	@echo "make soak               100 000 positions against other libraries, kills by the thousand (on disks and in buckets), each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS), or FUZZ_TARGETS=\"tar npy\" (a C++ compiler)"
@@ -226,13 +224,13 @@ flakes: package tables
 
 # One line of JSON at the end; a failure says its seed, which is shrunk, and replayed by SEED=.
 sim:
-	@RUNS="$(RUNS)" SEED="$(SEED)" $(CARGO) run --locked --quiet --profile $(SIM_PROFILE) -p gristmill-sim
+	@RUNS="$(RUNS)" SEED="$(SEED)" $(CARGO) run --locked --quiet -p gristmill-sim
 
 sim-planted:
 	@CARGO="$(CARGO)" bash scripts/sim_planted.sh
 
 soak: package tables
-	$(MAKE) sim RUNS=$(SIM_RUNS) SIM_PROFILE=sim
+	$(MAKE) sim RUNS=$(SIM_RUNS)
 	GRISTMILL_EXITS=50 $(BIN)/pytest -q tests/test_loader_processes.py
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
 	PROPTEST_CASES=2000 $(CARGO) test --locked --workspace --lib --test formats
