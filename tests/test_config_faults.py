@@ -109,7 +109,7 @@ def test_the_drop_in_names_stage_and_field_too(what: str) -> None:
     [
         (lambda: gm.DataLoaderConfig.from_textproto(GRAPH.replace("_size:", "_sighs:")), (8, 68), "pool", "_sighs"),
         (lambda: gm.DataLoaderConfig.from_toml('[[stage]]\nname = "p"\njoin_positions = 3'), (3, 18), "p", "join"),
-        (lambda: gm.DataLoaderConfig.from_json('{"stage": [{"name": "p",\n"join": 3}]}'), (2, 6), "p", "join"),
+        (lambda: gm.DataLoaderConfig.from_json('{"stage": [{"name": "p",\n"join": 3}]}'), (2, 1), "p", "join"),
         (
             lambda: gm.DataLoaderConfig.from_proto_bytes(b"\x0a\x08\x0a\x01p\x4a\x03\x98\x06\x01"),
             (None, None),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crate::command::{generate, gristmill, run, text};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, ends_with_its_terminal};
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Next};
@@ -131,6 +131,16 @@ fn the_view_follows_the_size_of_the_terminal() {
     assert!(ended.success());
     assert_eq!(top.end().0, 130, "SIGTERM gives the terminal back, too");
     assert!(!top.screen().alternate_screen());
+}
+
+#[test]
+fn a_view_ends_with_its_terminal() {
+    let folder = games();
+    let feeding = Feeding::start(folder.path(), "127.0.0.1:0", &[]);
+    for _ in 0..5 {
+        assert!(ends_with_its_terminal(&["top", &feeding.address]), "it reads from a terminal that was closed");
+    }
+    assert!(ends_with_its_terminal(&["feed", text(folder.path()), "--top"]));
 }
 
 #[test]

@@ -147,7 +147,7 @@ enum Form {
 
 use Form::{Bytes, Json, Textproto, Toml};
 
-const BROKEN: [Broken; 24] = [
+const BROKEN: [Broken; 26] = [
     (
         Toml("[[stage]]\nname = \"p\"\n[stage.join_position]"),
         Some((3, 8)),
@@ -181,29 +181,37 @@ const BROKEN: [Broken; 24] = [
     (Toml("[[stage]]\nname = \"p\"\nname = \"q\""), Some((3, 1)), None, None, "duplicate key"),
     (Toml("[[stage"), Some((1, 8)), None, None, ""),
     (
+        Toml("[[stage]]\nname = \"p\"\njoin_positions = { weight = [1, nan] }"),
+        Some((3, 33)),
+        Some("p"),
+        Some("weight"),
+        "expected a finite number",
+    ),
+    (
         Json("{\"stage\": [{\"name\": \"p\",\n\"join_position\": {}}]}"),
-        Some((2, 15)),
+        Some((2, 1)),
         Some("p"),
         Some("join_position"),
         "did you mean `join_positions`",
     ),
     (
         Json("{\"stage\": [{\"name\": \"p\", \"join_positions\": {\"wait\": 1}}]}"),
-        Some((1, 50)),
+        Some((1, 45)),
         Some("p"),
         Some("wait"),
         "unknown field `wait`",
     ),
     (
         Json("{\"stage\": [{\"name\": \"p\", \"tensor_generator\": {\"batch_size\": -3}}]}"),
-        Some((1, 62)),
+        Some((1, 61)),
         Some("p"),
         Some("batch_size"),
         "-3",
     ),
-    (Json("{\"seed\": \"x\"}"), Some((1, 12)), None, Some("seed"), "invalid type"),
+    (Json("{\"seed\": \"x\"}"), Some((1, 10)), None, Some("seed"), "invalid type"),
     (Json("{\"seed\": 1"), Some((1, 10)), None, None, "EOF"),
     (Json("{} {}"), Some((1, 4)), None, None, "trailing"),
+    (Json("{\"seed\": 1, \"seed\": 2}"), Some((1, 18)), None, None, "duplicate field `seed`"),
     (
         Textproto("stage { name: 'p' join_position {} }"),
         Some((1, 19)),

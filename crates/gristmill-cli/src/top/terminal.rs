@@ -1,13 +1,14 @@
 //! The terminal: taken, drawn on through ratatui, read for keys, and restored however the program ends.
-//! The one place besides the report that writes to it.
+//! The one place besides the report that writes to it. Never reads from one that was closed.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attach::Heard;
 use super::draw;
@@ -58,9 +59,8 @@ impl Live {
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
             self.draw()?;
         }
-        let mut wait = wait;
-        while event::poll(wait).map_err(gone)? {
-            wait = Duration::ZERO;
+        rest(wait).map_err(gone)?;
+        while event::poll(Duration::ZERO).map_err(gone)? {
             match event::read().map_err(gone)? {
                 Event::Key(key) if key.is_press() => {
                     let wish = self.screen.press(key);
@@ -72,6 +72,7 @@ impl Live {
                 Event::Resize(..) => self.draw()?,
                 _ => {}
             }
+            rest(Duration::ZERO).map_err(gone)?;
         }
         Ok(Wish::Stay)
     }
@@ -83,6 +84,21 @@ impl Live {
         execute!(io::stdout(), EndSynchronizedUpdate).and(drawn).map_err(gone)?;
         self.drawn = Some(Instant::now());
         Ok(())
+    }
+}
+
+/// Waits for a key, at most as long as `wait`. Of a terminal that was closed the library for keys reads nothing, without end.
+///
+/// Errors: it was closed.
+fn rest(wait: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+    match poll(&mut keys, Some(&wait)) {
+        Ok(_) if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => Err(ErrorKind::UnexpectedEof.into()),
+        // A signal may be a change of the size.
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -30,6 +30,39 @@ fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }
 
+/// `gristmill` with these words and variables on a terminal of 80 columns and 24 rows.
+fn started(words: &[&str], variables: &[(&str, &str)]) -> (Box<dyn MasterPty + Send>, Box<dyn Child + Send + Sync>) {
+    let pair = native_pty_system().openpty(size(80, 24)).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_gristmill"));
+    command.args(words);
+    command.env("TERM", "xterm-256color");
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env_remove("NO_COLOR");
+    command.env_remove("GRISTMILL_TOKEN");
+    variables.iter().for_each(|(name, value)| command.env(name, value));
+    let child = pair.slave.spawn_command(command).unwrap();
+    (pair.master, child)
+}
+
+/// Runs `gristmill` with these words on a terminal that is closed once something was drawn on it. Whether it ended then.
+pub fn ends_with_its_terminal(words: &[&str]) -> bool {
+    let (master, mut child) = started(words, &[]);
+    let mut reader = master.try_clone_reader().unwrap();
+    let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
+    while !seen.windows(DRAWN.len()).any(|window| window == DRAWN) {
+        let n = reader.read(&mut bytes).unwrap();
+        seen.extend_from_slice(&bytes[..n]);
+    }
+    drop((reader, master));
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended = child.try_wait().unwrap().is_some();
+    let _ = child.kill();
+    ended
+}
+
 impl Terminal {
     /// Runs `gristmill` with these words on a terminal of 80 columns and 24 rows.
     pub fn run(words: &[&str]) -> Self {
@@ -38,17 +71,8 @@ impl Terminal {
 
     /// The same, with variables set.
     pub fn run_with(words: &[&str], variables: &[(&str, &str)]) -> Self {
-        let pair = native_pty_system().openpty(size(80, 24)).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_gristmill"));
-        command.args(words);
-        command.env("TERM", "xterm-256color");
-        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
-        command.env_remove("NO_COLOR");
-        command.env_remove("GRISTMILL_TOKEN");
-        variables.iter().for_each(|(name, value)| command.env(name, value));
-        let child = pair.slave.spawn_command(command).unwrap();
-        drop(pair.slave);
-        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (master, child) = started(words, variables);
+        let mut reader = master.try_clone_reader().unwrap();
         let (sender, output) = channel();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -58,15 +82,8 @@ impl Terminal {
                 }
             }
         });
-        let keys = pair.master.take_writer().unwrap();
-        Terminal {
-            master: pair.master,
-            keys,
-            child,
-            output,
-            unfinished: Vec::new(),
-            parser: vt100::Parser::new(24, 80, 0),
-        }
+        let keys = master.take_writer().unwrap();
+        Terminal { master, keys, child, output, unfinished: Vec::new(), parser: vt100::Parser::new(24, 80, 0) }
     }
 
     /// Types.

@@ -4,6 +4,7 @@
 mod chunks;
 mod g2048;
 mod index;
+mod json;
 mod kinds;
 mod overlay;
 pub mod parse;

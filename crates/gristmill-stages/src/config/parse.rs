@@ -1,17 +1,14 @@
 //! Text -> config, config -> text. An unknown key is refused with the nearest known one.
 //! Every refusal has line and column, and the stage and field that it lies in.
 
-use std::collections::BTreeMap;
-
 use gristmill_runtime::error::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
 use super::text::{TextForm, line_and_column};
 use super::tree::{Fault, Tree};
-use super::{DataLoaderConfig, PositionSamplingConfig};
+use super::{DataLoaderConfig, PositionSamplingConfig, json};
 
 impl DataLoaderConfig {
     /// Reads TOML. Errors: `Config` with line, column, stage and field.
@@ -53,9 +50,9 @@ impl PositionSamplingConfig {
     }
 }
 
-/// Reads any config type from JSON, with a suggestion for unknown keys.
+/// Reads any config type from JSON, with a suggestion for unknown keys. Errors: `Config` with line, column, stage and field.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
-    let tree = serde_json::from_str::<Value>(text).map_err(|e| {
+    let tree = json::values(text).map_err(|e| {
         let message = e.to_string();
         let place = format!(" at line {} column {}", e.line(), e.column());
         let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
@@ -65,25 +62,12 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     let stages: Vec<Option<String>> =
         tree.get("stage").and_then(Value::as_array).into_iter().flatten().map(name).collect();
     tracked(tree).map_err(|(path, message)| {
-        let at = line_and_column(text, place(text, &path, unknown(&message)));
+        let at = line_and_column(text, json::place(text, &path, unknown(&message)));
         match refused(&path, &stages, suggest(&message)) {
             Error::Config { stage, field, message, .. } => Error::Config { at: Some(at), stage, field, message },
             other => other,
         }
     })
-}
-
-/// Where in JSON the value of a path begins, or a name in it that is not known; or else the innermost value around it.
-fn place(text: &str, path: &[String], unknown: Option<&str>) -> usize {
-    let mut inner = text;
-    for step in path {
-        let named = serde_json::from_str::<BTreeMap<String, &RawValue>>(inner).map(|fields| fields.get(step).copied());
-        let listed = || serde_json::from_str::<Vec<&RawValue>>(inner).ok()?.get(step.parse::<usize>().ok()?).copied();
-        let Some(next) = named.unwrap_or_else(|_| listed()) else { break };
-        inner = next.get();
-    }
-    let within = unknown.and_then(|name| inner.find(&format!("\"{name}\""))).unwrap_or(0);
-    inner.as_ptr() as usize - text.as_ptr() as usize + within
 }
 
 /// Reads options that a program wrote as JSON, as [`from_json`] does; refusals say no line and column of a text that nobody sees.

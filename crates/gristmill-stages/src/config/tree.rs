@@ -37,11 +37,9 @@ impl<'a> Tree<'a> {
             let Some(next) = next else { break };
             (at, value, inner) = (next.span().start, Some(next), next.get_ref().as_table());
         }
-        let names = inner.into_iter().flatten().map(|(name, _)| name);
-        names
-            .into_iter()
-            .find(|name| unknown.is_some_and(|unknown| name.get_ref() == unknown))
-            .map_or(at, |name| name.span().start)
+        let mut names = inner.into_iter().flatten().map(|(name, _)| name);
+        let named = names.find(|name| unknown.is_some_and(|unknown| name.get_ref() == unknown));
+        named.map_or(at, |name| name.span().start)
     }
 }
 
@@ -70,4 +68,41 @@ fn value(from: &Spanned<DeValue<'_>>) -> Result<Value, Fault> {
         DeValue::Array(list) => Value::Array(list.iter().map(value).collect::<Result<_, _>>()?),
         DeValue::Table(inner) => Value::Object(table(inner)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_those_that_json_has_and_others_are_refused_where_they_stand() {
+        let text = "a = [1, -2, 0.5, 'x', true]\nb = 0xff\nc = 18446744073709551615\n[[d]]\ne = {}";
+        let expected = serde_json::json!({"a": [1, -2, 0.5, "x", true], "b": 255, "c": u64::MAX, "d": [{"e": {}}]});
+        assert_eq!(Tree::parse(text).unwrap().values().unwrap(), *expected.as_object().unwrap());
+        for (value, says) in [
+            ("nan", "finite"),
+            ("-inf", "finite"),
+            ("1e999", "finite"),
+            ("18446744073709551616", "64 bits"),
+            ("2026-11-28", "date"),
+        ] {
+            let text = format!("a = [\n{value}]");
+            let refused = Tree::parse(&text).and_then(|tree| tree.values()).unwrap_err();
+            assert!(refused.0 == 6 && refused.1.contains(says), "{value}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn paths_lead_to_values_and_to_names_that_are_not_known() {
+        let text = "[[stage]]\n[[stage]]\nname = 'b'\n[stage.pool]\nsize = 5\n";
+        let tree = Tree::parse(text).unwrap();
+        let at = |path: &[&str], unknown| {
+            let path: Vec<String> = path.iter().map(|&step| step.to_owned()).collect();
+            &text[tree.place(&path, unknown)..]
+        };
+        assert_eq!(at(&["stage", "1", "pool", "size"], None), "5\n");
+        assert_eq!(at(&["stage", "1", "pool"], Some("size")), "size = 5\n");
+        assert!(at(&["stage", "1"], None).starts_with("[[stage]]\nname"));
+        assert_eq!(at(&[], None), text);
+    }
 }
