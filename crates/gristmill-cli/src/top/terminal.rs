@@ -93,7 +93,7 @@ impl Live {
 fn rest(wait: Duration) -> io::Result<()> {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
-    let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+    let wait = Timespec::try_from(wait).unwrap_or_default();
     match poll(&mut keys, Some(&wait)) {
         Ok(_) if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => Err(ErrorKind::UnexpectedEof.into()),
         // A signal may be a change of the size.
