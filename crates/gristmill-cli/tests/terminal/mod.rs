@@ -44,13 +44,14 @@ fn started(words: &[&str], variables: &[(&str, &str)]) -> (Box<dyn MasterPty + S
     (pair.master, child)
 }
 
-/// Runs `gristmill` with these words on a terminal that is closed once something was drawn on it. Whether it ended then.
+/// Runs `gristmill` with these words on a terminal that is closed once something was drawn on it. Returns whether it ended then.
 pub fn ends_with_its_terminal(words: &[&str]) -> bool {
     let (master, mut child) = started(words, &[]);
     let mut reader = master.try_clone_reader().unwrap();
     let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
     while !seen.windows(DRAWN.len()).any(|window| window == DRAWN) {
         let n = reader.read(&mut bytes).unwrap();
+        assert!(n > 0, "it ended before it drew: {}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&bytes[..n]);
     }
     drop((reader, master));

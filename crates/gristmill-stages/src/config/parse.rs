@@ -42,8 +42,8 @@ impl PositionSamplingConfig {
     pub fn from_words(option: &str, words: &str) -> Result<Self> {
         let refused = |message: &str| Error::config(option, format!("{}, in `{words}`", suggest(message)));
         let text = format!("rule = {{ {words} }}");
-        let read = Tree::parse(&text).and_then(|tree| tree.values()).map_err(|(_, message)| refused(&message));
-        let mut rule = read?;
+        let tree = Tree::parse(&text);
+        let mut rule = tree.and_then(|tree| tree.values()).map_err(|(_, message)| refused(&message))?;
         let more = || Error::config(option, format!("expected names and numbers of one rule, found `{words}`"));
         let rule = rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)?;
         tracked(rule).map_err(|(_, message)| refused(&message))

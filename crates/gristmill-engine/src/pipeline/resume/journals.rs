@@ -116,6 +116,9 @@ const FIRST: [&[u8]; 2] = [br#"{"seed":"#, br#"{"from":"#];
 /// Bytes of a checksum and its space.
 const SEAL: usize = 17;
 
+/// Bytes that the first lines take at most: a first scan of millions of files.
+const MOST_LOST: u64 = 1 << 30;
+
 /// Whether a file is a journal, or the torn beginning of one, or what a machine that crashed left of its first lines: zeros, with text
 /// behind them at most.
 fn is_journal(path: &Path) -> Result<bool> {
@@ -130,8 +133,13 @@ fn is_journal(path: &Path) -> Result<bool> {
         || start.first() == Some(&0) && has_only_text_and_zeros(path).map_err(at)?)
 }
 
+/// Whether that is all that a file has. Of a longer one than any first lines are, it is not looked for.
 fn has_only_text_and_zeros(path: &Path) -> std::io::Result<bool> {
-    let mut reader = BufReader::new(std::fs::File::open(path)?);
+    let file = std::fs::File::open(path)?;
+    if file.metadata()?.len() > MOST_LOST {
+        return Ok(false);
+    }
+    let mut reader = BufReader::new(file.take(MOST_LOST));
     loop {
         let part = reader.fill_buf()?;
         if part.is_empty() {

@@ -159,6 +159,8 @@ fn what_is_no_journal_is_left_alone() {
     fs::write(&path, [0; 300]).unwrap();
     let lost = earlier(&path, 0, 1).unwrap();
     assert!(lost.run.is_none() && lost.opening == Opening::Fresh, "{lost:?}");
+    fs::File::create(&path).unwrap().set_len(MOST_LOST + 1).unwrap();
+    assert!(!is_journal(&path).unwrap(), "a file that is larger than first lines are is not read for minutes");
 }
 
 #[test]
