@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from generated_games import game, write_games
 from moto_server import KEYS, moto, use_keys
+from web_servers import served
 
 import gristmill as gm
 from gristmill import stores
@@ -254,6 +255,27 @@ def test_a_queue_is_reached_as_its_bucket_unless_it_has_its_own_way(
         assert f"sqs://{drops.queue} in eu-north-1, at http://127.0.0.1:9: " in faults(loader)[0]
         drops.put("games/training.71.gz", 71)
         found(loader, 8)
+
+
+def test_a_service_that_fails_in_passing_is_asked_again_without_a_word(drops: Drops) -> None:
+    asked: list[int] = []
+
+    def answer(_method: str, _path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        if headers["x-amz-target"].endswith("GetQueueUrl"):
+            return 200, {}, b'{"QueueUrl": "http://127.0.0.1/1/q"}'
+        asked.append(len(asked) + 1)
+        return (200, {}, b"{}") if asked[-1] == 3 else (500, {}, b"")
+
+    with served(answer) as service:
+        stores.reach(f"sqs://{drops.queue}", endpoint=service)
+        with gm.DataLoader(config(drops)) as loader:
+            loader.get_next()
+            until(lambda: len(asked) >= 4)
+            assert faults(loader) == []
+            until(lambda: bool(faults(loader)))
+            assert len(asked) >= 6
+            assert "status 500; new files are found by listing only" in faults(loader)[0]
+            assert loader.stop() == []
 
 
 def test_a_long_poll_does_not_hold_up_the_end(drops: Drops) -> None:

@@ -27,6 +27,9 @@ const SCHEME: &str = "sqs://";
 /// nothing to do.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// Failures one after the other that say nothing of the service: one answer of a large service in many thousands fails, and the next is good.
+const PASSING: u32 = 2;
+
 /// How many messages that cannot be read are remembered, so that each is counted once.
 const REMEMBERED: usize = 1024;
 
@@ -203,7 +206,7 @@ impl Reading {
     /// Receives, gives hints, waits until they are taken, and deletes the messages while it receives the next ones.
     async fn run(self) {
         let (mut done, mut pause) = (Vec::new(), PAUSES.0);
-        let mut told = None;
+        let mut failures = Failures::default();
         let mut unreadable = Unreadable::default();
         loop {
             let began = Instant::now();
@@ -214,7 +217,7 @@ impl Reading {
             let messages = match came {
                 Ok(messages) => messages,
                 Err(refused) => {
-                    self.failed(&refused, &mut told);
+                    self.failed(&refused, &mut failures);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSES.1);
                     continue;
@@ -222,8 +225,8 @@ impl Reading {
             };
             pause = PAUSES.0;
             match failed {
-                Some(refused) => self.failed(&refused, &mut told),
-                None => told = None,
+                Some(refused) => self.failed(&refused, &mut failures),
+                None => failures = Failures::default(),
             }
             let mut hints = Vec::new();
             for message in messages {
@@ -240,10 +243,8 @@ impl Reading {
         }
     }
 
-    /// Reports what failed, once as long as it stays the same.
-    fn failed(&self, refused: &Refused, told: &mut Option<String>) {
-        if told.as_deref() != Some(refused.said()) {
-            *told = Some(refused.said().to_owned());
+    fn failed(&self, refused: &Refused, failures: &mut Failures) {
+        if failures.is_news(refused) {
             self.shared.report(format!(
                 "{}; new files are found by listing only, and the stream asks the queue again",
                 refused.said()
@@ -282,6 +283,28 @@ impl Reading {
     }
 }
 
+/// Failures since the last good answer.
+#[derive(Default)]
+struct Failures {
+    passing: u32,
+    reported: Option<String>,
+}
+
+impl Failures {
+    /// Whether a user hears of one more: not of the first passing ones, and once as long as the service says the same.
+    fn is_news(&mut self, refused: &Refused) -> bool {
+        if matches!(refused, Refused::Passing(_)) && self.passing < PASSING {
+            self.passing += 1;
+            return false;
+        }
+        let said = Some(refused.said().to_owned());
+        self.reported != said && {
+            self.reported = said;
+            true
+        }
+    }
+}
+
 /// Messages that could not be read, by their numbers: the latest ones.
 #[derive(Default)]
 struct Unreadable {
@@ -305,6 +328,17 @@ impl Unreadable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_is_reported_when_it_lasts_and_a_refusal_at_once() {
+        let (passing, wrong) = (Refused::Passing("status 500".to_owned()), Refused::Wrong("no queue".to_owned()));
+        let mut failures = Failures::default();
+        let news: Vec<bool> = (0..5).map(|_| failures.is_news(&passing)).collect();
+        assert_eq!(news, [false, false, true, false, false]);
+        assert!(failures.is_news(&wrong));
+        assert!(!failures.is_news(&wrong));
+        assert!(Failures::default().is_news(&wrong));
+    }
 
     #[test]
     fn a_queue_has_one_spelling_and_others_are_refused_with_it() {
