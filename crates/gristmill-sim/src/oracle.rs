@@ -34,11 +34,6 @@ impl File {
         File { id: 0, name: name.to_owned(), chunks: whole.chunks(256).map(chunk).collect() }
     }
 
-    /// Its name below the directory.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// What it is known by: the last part of its name.
     pub fn key(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
@@ -50,9 +45,8 @@ pub fn digest(bytes: &[u8]) -> u64 {
     let first = bytes.len().min(8192);
     let ends = [&bytes[..first], &bytes[first.max(bytes.len().saturating_sub(8192))..]].concat();
     let mut all = xxh3_64(&ends).to_le_bytes().to_vec();
-    for start in (0..bytes.len()).step_by(8192) {
-        let place = [start as u64, (bytes.len() - start).min(8192) as u64];
-        all.extend(place.iter().flat_map(|number| number.to_le_bytes()));
+    for (chunk, boards) in bytes.chunks(8192).enumerate() {
+        all.extend([8192 * chunk as u64, boards.len() as u64].map(u64::to_le_bytes).concat());
         all.push(0);
     }
     xxh3_64(&all)
@@ -121,19 +115,9 @@ struct Pass {
 
 /// A name in natural order: runs of digits as numbers, all else byte by byte.
 fn natural(key: &str) -> Vec<(u8, u128)> {
-    let (mut parts, mut bytes) = (Vec::new(), key.bytes().peekable());
-    while let Some(byte) = bytes.next() {
-        if !byte.is_ascii_digit() {
-            parts.push((byte, 0));
-            continue;
-        }
-        let mut number = u128::from(byte - b'0');
-        while let Some(digit) = bytes.next_if(u8::is_ascii_digit) {
-            number = number * 10 + u128::from(digit - b'0');
-        }
-        parts.push((b'0', number));
-    }
-    parts
+    let number = |run: &[u8]| run.iter().fold(0, |number, digit| number * 10 + u128::from(digit - b'0'));
+    let part = |run: &[u8]| if run[0].is_ascii_digit() { (b'0', number(run)) } else { (run[0], 0) };
+    key.as_bytes().chunk_by(|a, b| a.is_ascii_digit() && b.is_ascii_digit()).map(part).collect()
 }
 
 /// A row: number of the directory, then in it of the file, of the chunk and of the frame.
@@ -211,15 +195,8 @@ impl Stream {
         self.limit.is_none_or(|[each, size, _, max]| chunks < size / v || (chunks + 1.0) * each - d as f64 <= max / v)
     }
 
-    /// Frames of a use of a chunk with `n` of them. `unpack`: key of the stage. `passes`: where the passes of each chunk stand, since each begins where the one before ends.
-    fn frames(
-        &self,
-        (unpack, file, chunk): (u64, &File, usize),
-        n: u64,
-        used: u64,
-        passes: &mut BTreeMap<u64, Pass>,
-    ) -> Vec<usize> {
-        let key = of(unpack, file.key(), chunk as u64);
+    /// Frames of a use of a chunk with `n` of them. `passes`: where the passes of each chunk stand, since each begins where the one before ends.
+    fn frames(&self, key: u64, n: u64, used: u64, passes: &mut BTreeMap<u64, Pass>) -> Vec<usize> {
         if let Some(count) = self.count {
             let count = count.min(n);
             let place = |q: u64| perm(of(key, "pass", q / n), n)(q % n) as usize;
@@ -309,27 +286,23 @@ impl Stream {
 
     /// Rows of one input of a lane, with as many draws as give more than `most`.
     fn input(&self, input: &Input<'_>, lane: u64, most: usize) -> Vec<Row> {
-        // A draw gives a row at least once in a while; of those that give none there is a bounded number.
-        let enough = 64 * most + 4096;
+        // A draw gives a row at least once in a while; of those that give none there is a bounded number. Mostly fewer are enough.
+        let (mut tried, enough) = (16, 64 * most + 4096);
         let (mut passes, unpack) = (BTreeMap::new(), key(self.seed, &named("unpack", input.number)));
-        let mut of = |(file, chunk, used): &(usize, usize, u64)| match &input.files[*file].chunks[*chunk] {
-            Some(boards) => self.frames((unpack, &input.files[*file], *chunk), boards.len() as u64, *used, &mut passes),
-            None => Vec::new(),
-        };
-        // Mostly fewer are enough.
-        let (mut tried, mut draws) = (16, Vec::new());
-        while tried < enough && draws.iter().map(|draw| of(draw).len()).sum::<usize>() <= most {
+        loop {
             tried = enough.min(tried * 4);
-            draws = self.draws(input, lane, tried);
-            if draws.len() < tried {
-                break;
+            let (draws, mut rows) = (self.draws(input, lane, tried), Vec::new());
+            for &(number, chunk, used) in &draws {
+                let file = &input.files[number];
+                let Some(boards) = &file.chunks[chunk] else { continue };
+                let key = of(unpack, file.key(), chunk as u64);
+                let frames = self.frames(key, boards.len() as u64, used, &mut passes);
+                rows.extend(frames.into_iter().map(|frame| (input.number, number, chunk, frame)));
+            }
+            if rows.len() > most || draws.len() < tried || tried == enough {
+                return rows;
             }
         }
-        let rows = draws.into_iter().flat_map(|draw| {
-            let (file, chunk, _) = draw;
-            of(&draw).into_iter().map(move |frame| (input.number, file, chunk, frame))
-        });
-        rows.collect()
     }
 
     /// Rows of a lane as they are joined.
@@ -355,28 +328,19 @@ impl Stream {
     /// At most `most` rows of one lane.
     fn lane(&self, inputs: &[Input<'_>], lane: u64, most: usize) -> Vec<Row> {
         let size = self.share(self.reservoir, lane) as usize;
-        let rows = self.joined(inputs, lane, most + size).into_iter();
+        let mut rows = self.joined(inputs, lane, most + size).into_iter();
         if size == 0 {
             return rows.take(most).collect();
         }
-        let (key, mut d) = (self.stage("sample", lane), 0);
-        let (mut held, mut given): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
-        for row in rows {
-            if given.len() == most {
-                return given;
-            }
-            if held.len() < size {
-                held.push(row);
-                continue;
-            }
-            let place = at(key, d).below(size as u64) as usize;
+        let (key, mut given) = (self.stage("sample", lane), Vec::new());
+        let mut held: Vec<Row> = rows.by_ref().take(size).collect();
+        for row in rows.take(most) {
+            let place = at(key, given.len() as u64).below(size as u64) as usize;
             given.push(std::mem::replace(&mut held[place], row));
-            d += 1;
         }
         while !held.is_empty() && self.pool.is_none() && given.len() < most {
-            let place = at(key, d).below(held.len() as u64) as usize;
+            let place = at(key, given.len() as u64).below(held.len() as u64) as usize;
             given.push(held.swap_remove(place));
-            d += 1;
         }
         given
     }
@@ -401,17 +365,10 @@ impl Stream {
         let inputs: Vec<Input<'_>> = all_of
             .map(|(number, (Directory { first, later }, files))| Input { number, files, later, first: first.len() })
             .collect();
-        let (ranks, rank) = self.ranks;
-        let each = most.div_ceil((self.lanes / ranks) as usize);
-        let of_lane = |lane: u64| match lane % ranks == rank {
-            true => self.lane(&inputs, lane, each),
-            false => Vec::new(),
-        };
-        let lanes: Vec<Vec<Row>> = (0..self.lanes).map(of_lane).collect();
-        let row = |i: usize| {
-            let g = i * ranks as usize + rank as usize;
-            lanes[g % lanes.len()].get(g / lanes.len()).copied()
-        };
+        // Each rank has as many lanes as the others, and takes its rows from them in turn.
+        let each = most.div_ceil((self.lanes / self.ranks.0) as usize);
+        let lanes: Vec<Vec<Row>> = self.lanes().map(|lane| self.lane(&inputs, lane, each)).collect();
+        let row = |i: usize| lanes[i % lanes.len()].get(i / lanes.len()).copied();
         ((0..most).map_while(row).collect(), all)
     }
 }

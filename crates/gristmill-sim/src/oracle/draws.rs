@@ -44,16 +44,9 @@ impl Draws {
         (self.bits() >> 11) as f64 * 2f64.powi(-53)
     }
 
-    pub(super) fn choice(&mut self, weights: [f64; 2]) -> Option<usize> {
-        let positive = |i: &usize| weights[*i] > 0.0;
-        let mut x = self.unit() * weights.iter().filter(|weight| **weight > 0.0).sum::<f64>();
-        for i in (0..2).filter(positive) {
-            if x < weights[i] {
-                return Some(i);
-            }
-            x -= weights[i];
-        }
-        (0..2).rfind(positive)
+    pub(super) fn choice(&mut self, [a, b]: [f64; 2]) -> Option<usize> {
+        let second = self.unit() * (a + b) >= a && b > 0.0;
+        (a + b > 0.0).then_some(usize::from(second))
     }
 }
 

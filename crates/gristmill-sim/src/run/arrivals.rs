@@ -8,7 +8,7 @@ use crate::case::PATIENCE;
 use crate::coverage::Fault;
 use crate::disk::Disk;
 use crate::memory;
-use crate::oracle::File;
+use crate::oracle::{Directory, File};
 use crate::world::World;
 
 /// Polls for notices, 20 ms each, within which every file comes in that is there and can be read. A listing that lacked a folder is made
@@ -44,7 +44,7 @@ impl Run<'_> {
             let known: BTreeSet<&str> = came.map(File::key).collect();
             let lacks = |file: &File| !known.contains(file.key()) && stream.takes(file);
             let files = disk.names().into_iter().map(|name| File::of(&name, &disk.now(&name)));
-            let Some(missing) = files.filter(lacks).map(|file| file.name().to_owned()).next() else { continue };
+            let Some(missing) = files.filter(lacks).map(|file| file.name.clone()).next() else { continue };
             let most = if disk.coverage().of(Fault::Stale) > 0 { COMES_LATE } else { COMES };
             if self.mended.is_some_and(|mended| disk.polls() > mended[number] + most) {
                 return Err(format!("{missing} did not come in within {most} polls"));
@@ -87,12 +87,15 @@ impl Run<'_> {
     /// in, or a limit waits.
     pub(super) fn waits_for_files(&self) -> Found<bool> {
         let s = self.scenario;
-        let stream = self.stream();
-        let feeds = |disk: &Disk| {
-            let files: Vec<File> = disk.names().iter().map(|name| File::of(name, &disk.now(name))).collect();
+        let (stream, directories) = (self.stream(), self.directories()?);
+        let feeds = |(disk, directory): (&Disk, &Directory)| {
+            // One of several ranks leaves out what it found gone, wherever that is.
+            let gone = |file: &File| directory.first.iter().any(|one| one.chunks.is_empty() && one.key() == file.key());
+            let files = disk.names().into_iter().map(|name| File::of(&name, &disk.now(&name)));
+            let files: Vec<File> = files.filter(|file| s.ranks.0 == 1 || !gone(file)).collect();
             stream.feeds(&files)
         };
-        let lacks = s.limit.is_some() || !self.disks().all(feeds);
+        let lacks = s.limit.is_some() || !self.disks().zip(&directories).all(feeds);
         Ok(s.watch && lacks && !self.has_next()?)
     }
 
