@@ -1,12 +1,16 @@
 //! Rows that a restored chain held -> which of their chunks is read next: those of waiting batches, then the others.
 //! Keeps who has which chunk, and which rows are not wanted any more; reads, decodes and copies nothing itself.
 
-use std::collections::VecDeque;
+mod chunks;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use gristmill_runtime::error::Error;
 use gristmill_runtime::runtime::counted::Counted;
 use gristmill_stages::stage::load::Source;
+
+pub(in crate::pipeline) use self::chunks::{Chunks, Unread};
 
 /// Stands for no chunk: the slot has its row, or was never to get one.
 const FILLED: u32 = u32::MAX;
@@ -23,37 +27,37 @@ const TURN: [u32; 2] = [8, 8];
 /// Containers outside the window that stay open, so that each chunk does not read their index again.
 const OPEN: usize = 64;
 
-/// Rows of one chunk that a restored reservoir or cache holds.
+/// Rows of one chunk that a restored reservoir or cache held and that are wanted still.
 #[derive(Debug)]
-pub(in crate::pipeline) struct Refill {
-    pub(in crate::pipeline) branch: usize,
-    pub(in crate::pipeline) source: u64,
-    pub(in crate::pipeline) chunk: u32,
+pub(super) struct Refill {
+    pub(super) branch: usize,
+    pub(super) source: u64,
+    pub(super) chunk: u32,
     /// Frame of the chunk, slot.
-    pub(in crate::pipeline) rows: Vec<(u32, u32)>,
+    pub(super) rows: Vec<(u32, u32)>,
     /// Place of the chunk and use whose row the cache holds, slot.
-    pub(in crate::pipeline) cached: Vec<((u64, u16), u32)>,
+    pub(super) cached: Vec<((u64, u16), u32)>,
 }
 
 /// How far a chunk is.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stand {
     Waiting,
     /// A reader has it.
     Reading,
-    Read(Arc<Source>, Counted<Vec<u8>>),
+    Read,
     /// A worker has it.
     Busy,
     Done,
     /// Its rows cannot be had: the first batch that needs one gives way to the error.
-    Failed(Error),
+    Failed,
 }
 
+/// What becomes of a chunk.
 #[derive(Debug)]
 struct Entry {
-    refill: Refill,
     /// Rows that are still wanted.
-    left: usize,
+    left: u32,
     /// Whether a batch waits for one of them.
     wanted: bool,
     stand: Stand,
@@ -88,6 +92,8 @@ pub(super) enum Has {
 /// What a restored chain reads again.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct Refills {
+    chunks: Chunks,
+    /// Per chunk.
     entries: Vec<Entry>,
     /// Per slot, the chunk whose row it is to get.
     of_slot: Vec<u32>,
@@ -99,12 +105,13 @@ pub(in crate::pipeline) struct Refills {
     wanted: VecDeque<u32>,
     others: VecDeque<u32>,
     /// Chunks that wait for a worker.
-    read: Vec<u32>,
+    read: Vec<(u32, Arc<Source>, Counted<Vec<u8>>)>,
     reading: usize,
     busy: usize,
     /// Chunks that are neither done nor lost, and those that are lost.
     left: usize,
     failures: usize,
+    errors: BTreeMap<u32, Error>,
     /// Tickets since one of the others had its turn, by step.
     tickets: [u32; 2],
     /// Whether a batch wants a chunk that readers do not know of.
@@ -114,26 +121,23 @@ pub(in crate::pipeline) struct Refills {
 
 impl Refills {
     /// Takes over what is to be read again; `eager` says that the chain is still until then.
-    pub(in crate::pipeline) fn new(refills: Vec<Refill>, eager: bool) -> Self {
-        let entry = |refill: Refill| Entry {
-            left: refill.rows.len() + refill.cached.len(),
-            wanted: eager,
-            stand: Stand::Waiting,
-            refill,
+    pub(in crate::pipeline) fn new(chunks: Chunks, eager: bool) -> Self {
+        let mut this = Refills { eager, left: chunks.len(), ..Refills::default() };
+        let ids = 0..chunks.len() as u32;
+        let entry = |id: u32| {
+            let left = (chunks.rows(id).len() + chunks.cached(id).len()) as u32;
+            Entry { left, wanted: eager, stand: Stand::Waiting }
         };
-        let mut this = Refills { entries: refills.into_iter().map(entry).collect(), eager, ..Refills::default() };
-        this.left = this.entries.len();
-        let ids = (0..).take(this.entries.len());
-        *if eager { &mut this.wanted } else { &mut this.others } = ids.collect();
+        this.entries = ids.clone().map(entry).collect();
         if !eager {
-            let rows = this.entries.iter().flat_map(|entry| &entry.refill.rows);
-            let slots = rows.map(|(_, slot)| *slot as usize + 1).max().unwrap_or(0);
+            let slots = chunks.all_rows().iter().map(|(_, slot)| *slot as usize + 1).max().unwrap_or(0);
             this.of_slot = vec![FILLED; slots];
-            for (id, entry) in (0..).zip(&this.entries) {
-                entry.refill.rows.iter().for_each(|(_, slot)| this.of_slot[*slot as usize] = id);
+            for id in ids.clone() {
+                chunks.rows(id).iter().for_each(|(_, slot)| this.of_slot[*slot as usize] = id);
             }
         }
-        this
+        *if eager { &mut this.wanted } else { &mut this.others } = ids.collect();
+        Refills { chunks, ..this }
     }
 
     /// Whether nothing may be folded before all rows are there.
@@ -172,7 +176,7 @@ impl Refills {
     pub(super) fn want(&mut self, slot: u32) {
         let Some(id) = self.pending(slot) else { return };
         let entry = &mut self.entries[id as usize];
-        if !std::mem::replace(&mut entry.wanted, true) && matches!(entry.stand, Stand::Waiting) {
+        if !std::mem::replace(&mut entry.wanted, true) && entry.stand == Stand::Waiting {
             self.wanted.push_back(id);
             self.called = true;
         }
@@ -183,11 +187,11 @@ impl Refills {
     pub(super) fn unwant(&mut self, slot: u32) -> Option<bool> {
         let id = self.pending(slot)?;
         let entry = &mut self.entries[id as usize];
-        let busy = matches!(entry.stand, Stand::Busy);
+        let busy = entry.stand == Stand::Busy;
         self.of_slot[slot as usize] = if busy { UNWANTED } else { FILLED };
         if !busy {
             entry.left -= 1;
-            if entry.left == 0 && matches!(entry.stand, Stand::Waiting) {
+            if entry.left == 0 && entry.stand == Stand::Waiting {
                 self.finish(id);
             }
         }
@@ -201,18 +205,14 @@ impl Refills {
         }
         let first = slots.filter_map(|slot| self.pending(slot)).next();
         first.map_or(Has::All, |id| match self.entries[id as usize].stand {
-            Stand::Failed(_) => Has::Fails(id),
+            Stand::Failed => Has::Fails(id),
             _ => Has::Waits(id),
         })
     }
 
     /// The error of a chunk whose rows cannot be had.
     pub(super) fn error(&mut self, id: u32) -> Option<Error> {
-        let stand = &mut self.entries[id as usize].stand;
-        match std::mem::replace(stand, Stand::Done) {
-            Stand::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.errors.remove(&id)
     }
 
     /// Whether readers are to be woken for a chunk that a batch waits for.
@@ -233,13 +233,14 @@ impl Refills {
 
     /// A chunk to fetch, which a reader has from now on; `urgent` is the one that the next batch waits for.
     pub(super) fn next_to_fetch(&mut self, of: For, urgent: Option<u32>, rests: impl Fn(u64) -> bool) -> Option<u32> {
-        let entries = &self.entries;
+        let (entries, chunks) = (&self.entries, &self.chunks);
+        let rests = |id: u32| rests(chunks.at(id).1);
         let may = |id: u32| {
             let entry = &entries[id as usize];
-            matches!(entry.stand, Stand::Waiting) && (of == For::Batches || !entry.wanted)
+            entry.stand == Stand::Waiting && (of == For::Batches || !entry.wanted)
         };
         let fetched = self.reading + self.read.len();
-        let urgent = urgent.filter(|id| of == For::Batches && may(*id) && !rests(entries[*id as usize].refill.source));
+        let urgent = urgent.filter(|id| of == For::Batches && may(*id) && !rests(*id));
         let queue = if of == For::Batches { &mut self.wanted } else { &mut self.others };
         let mut next = urgent;
         let most = if fetched < AHEAD[of as usize] { queue.len() } else { 0 };
@@ -248,7 +249,7 @@ impl Refills {
                 break;
             }
             let id = queue.pop_front().filter(|id| may(*id));
-            let rests = id.is_some_and(|id| rests(entries[id as usize].refill.source));
+            let rests = id.is_some_and(rests);
             queue.extend(id.filter(|_| rests));
             next = id.filter(|_| !rests);
         }
@@ -262,23 +263,23 @@ impl Refills {
 
     /// Branch, source and index of a chunk, and its file where that is open.
     pub(super) fn chunk(&self, id: u32) -> (usize, u64, u32, Option<Arc<Source>>) {
-        let Refill { branch, source, chunk, .. } = self.entries[id as usize].refill;
+        let (branch, source, chunk) = self.chunks.at(id);
         let open = self.open.iter().find(|(of, _)| *of == source).map(|(_, open)| Arc::clone(open));
         (branch, source, chunk, open)
     }
 
     /// Keeps the file of a chunk open for the next ones, while there are few.
     pub(super) fn keep_open(&mut self, id: u32, open: &Arc<Source>) {
-        let source = self.entries[id as usize].refill.source;
+        let (_, source, _) = self.chunks.at(id);
         if open.len() > 1 && self.open.iter().all(|(of, _)| *of != source) {
             self.open.truncate(OPEN - 1);
             self.open.push_front((source, Arc::clone(open)));
         }
     }
 
-    /// Branch and source of each chunk.
+    /// Branch and source of each file.
     pub(super) fn files(&self) -> Vec<(usize, u64)> {
-        self.entries.iter().map(|entry| (entry.refill.branch, entry.refill.source)).collect()
+        self.chunks.files().collect()
     }
 
     /// Whether a batch waits for a chunk.
@@ -289,9 +290,9 @@ impl Refills {
     /// The bytes of a chunk were fetched.
     pub(super) fn fetched(&mut self, id: u32, source: Arc<Source>, bytes: Counted<Vec<u8>>) {
         self.reading -= 1;
-        self.entries[id as usize].stand = Stand::Read(source, bytes);
+        self.entries[id as usize].stand = Stand::Read;
         if !self.over {
-            self.read.push(id);
+            self.read.push((id, source, bytes));
         }
     }
 
@@ -313,36 +314,33 @@ impl Refills {
 
     /// The chunk to decode, if there is one, and how its stored bytes begin.
     pub(super) fn next_to_decode(&self, of: For, urgent: Option<u32>) -> Option<(u32, &[u8])> {
-        let may = |id: &&u32| self.entries[**id as usize].wanted == (of == For::Batches);
-        let first = self.read.iter().filter(may).min_by_key(|id| urgent != Some(**id))?;
-        match &self.entries[*first as usize].stand {
-            Stand::Read(_, bytes) => Some((*first, bytes)),
-            _ => None,
-        }
+        let may = |read: &&(u32, _, _)| self.is_wanted(read.0) == (of == For::Batches);
+        let first = self.read.iter().filter(may).min_by_key(|read| urgent != Some(read.0));
+        first.map(|(id, _, bytes)| (*id, &bytes[..]))
     }
 
     /// Hands a chunk that was fetched to a worker, with the rows of it that are wanted.
     pub(super) fn begin(&mut self, id: u32) -> Option<(Refill, Arc<Source>, Counted<Vec<u8>>)> {
-        self.read.retain(|read| *read != id);
-        let entry = &mut self.entries[id as usize];
-        let Stand::Read(source, bytes) = std::mem::replace(&mut entry.stand, Stand::Busy) else { return None };
-        let Refill { branch, source: of, chunk, .. } = entry.refill;
-        let (mut rows, cached) = (std::mem::take(&mut entry.refill.rows), std::mem::take(&mut entry.refill.cached));
-        rows.retain(|(_, slot)| self.eager || self.of_slot[*slot as usize] == id);
+        let place = self.read.iter().position(|read| read.0 == id)?;
+        let (_, open, bytes) = self.read.remove(place);
+        self.entries[id as usize].stand = Stand::Busy;
+        let wanted = |(_, slot): &&(u32, u32)| self.eager || self.of_slot[*slot as usize] == id;
+        let rows = self.chunks.rows(id).iter().filter(wanted).copied().collect();
+        let (branch, source, chunk) = self.chunks.at(id);
+        let refill = Refill { branch, source, chunk, rows, cached: self.chunks.cached(id).to_vec() };
         self.busy += 1;
         if !self.is_wanted(id) {
             self.tickets[Step::Decode as usize] = 0;
         }
-        Some((Refill { branch, source: of, chunk, rows, cached }, source, bytes))
+        Some((refill, open, bytes))
     }
 
     /// Gives a chunk up that could not be fetched and has no row of a reservoir that is wanted: the slots of its rows of the cache.
     pub(super) fn give_up(&mut self, id: u32) -> Option<Vec<u32>> {
-        let Entry { refill, left, .. } = &mut self.entries[id as usize];
-        if !refill.rows.is_empty() && *left > 0 {
+        if !self.chunks.rows(id).is_empty() && self.entries[id as usize].left > 0 {
             return None;
         }
-        let slots = refill.cached.iter().map(|(_, slot)| *slot).collect();
+        let slots = self.chunks.cached(id).iter().map(|(_, slot)| *slot).collect();
         self.reading -= 1;
         self.finish(id);
         Some(slots)
@@ -359,9 +357,10 @@ impl Refills {
     /// The rows of a chunk cannot be had. Returns the slots of those that nobody wants any more.
     pub(super) fn failed(&mut self, id: u32, error: Error, rows: &[(u32, u32)]) -> Vec<u32> {
         let entry = &mut self.entries[id as usize];
-        let busy = matches!(entry.stand, Stand::Busy);
+        let busy = entry.stand == Stand::Busy;
         *(if busy { &mut self.busy } else { &mut self.reading }) -= 1;
-        entry.stand = Stand::Failed(error);
+        entry.stand = Stand::Failed;
+        self.errors.insert(id, error);
         (self.left, self.failures) = (self.left - 1, self.failures + 1);
         self.settled(rows, id)
     }
@@ -379,9 +378,7 @@ impl Refills {
     }
 
     fn finish(&mut self, id: u32) {
-        let entry = &mut self.entries[id as usize];
-        entry.stand = Stand::Done;
-        (entry.refill.rows, entry.refill.cached) = (Vec::new(), Vec::new());
+        self.entries[id as usize].stand = Stand::Done;
         self.left -= 1;
         if self.left == 0 && self.failures == 0 {
             *self = Refills::default();
@@ -395,14 +392,11 @@ mod tests {
 
     /// Chunks 0, 1, 2 of two rows each, in slots 0 to 5.
     fn refills(eager: bool) -> Refills {
-        let chunk = |chunk: u32| Refill {
-            branch: 0,
-            source: u64::from(chunk),
-            chunk,
-            rows: vec![(7, 2 * chunk), (9, 2 * chunk + 1)],
-            cached: Vec::new(),
-        };
-        Refills::new((0..3).map(chunk).collect(), eager)
+        let mut unread = Unread::default();
+        for (chunk, frame, slot) in [(0, 7, 0), (0, 9, 1), (1, 7, 2), (1, 9, 3), (2, 7, 4), (2, 9, 5)] {
+            unread.row((0, u64::from(chunk), chunk, frame), slot);
+        }
+        Refills::new(unread.by_chunk(), eager)
     }
 
     fn none(_: u64) -> bool {

@@ -10,7 +10,7 @@ use gristmill_stages::stage::pool::Lost as Uncached;
 use gristmill_stages::stage::{Row, Standing};
 
 use crate::pipeline::chain::fold::Mark;
-use crate::pipeline::chain::refill::{Refill, Refills};
+use crate::pipeline::chain::refill::{Chunks, Refills, Unread};
 use crate::pipeline::chain::{Chain, Inner};
 use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::drawer::Drawer;
@@ -18,39 +18,8 @@ use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::resume::state::{BranchState, ChainState, HeldRows, LaneState};
 use crate::pipeline::resume::vanished::Lost;
 
-/// What a chunk that is to be read again gives.
-enum Piece {
-    /// A row of a reservoir: its frame and its slot.
-    Row(u32, u32),
-    /// A row of a cache: place of the chunk and use, and its slot.
-    Cached((u64, u16), u32),
-}
-
-/// What is to be read again: branch, source and chunk of each piece.
-#[derive(Default)]
-struct Again(Vec<((usize, u64, u32), Piece)>);
-
 /// At most this many draws are made again: many times more than lie between two copies of the largest window.
 const MOST_AGAIN: u64 = 1 << 28;
-
-impl Again {
-    /// What each chunk gives, in the order of branches, sources and chunks.
-    fn by_chunk(mut self) -> Vec<Refill> {
-        self.0.sort_by_key(|(of, _)| *of);
-        let of_chunk = |pieces: &[((usize, u64, u32), Piece)]| {
-            let (branch, source, chunk) = pieces[0].0;
-            let mut refill = Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
-            for (_, piece) in pieces {
-                match *piece {
-                    Piece::Row(frame, slot) => refill.rows.push((frame, slot)),
-                    Piece::Cached(row, slot) => refill.cached.push((row, slot)),
-                }
-            }
-            refill
-        };
-        self.0.chunk_by(|one, other| one.0 == other.0).map(of_chunk).collect()
-    }
-}
 
 impl Chain {
     /// Where the chain stood after the last delivered batch.
@@ -99,7 +68,7 @@ impl Chain {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let mut inner = self.lock();
         let inputs = self.plan.inputs();
-        let mut refills = Again::default();
+        let mut unread = Unread::default();
         let mut mark = Mark { batch: state.batch, ..Mark::default() };
         let mut standings = Vec::new();
         for (l, plan) in self.plan.lanes.iter().enumerate() {
@@ -118,11 +87,11 @@ impl Chain {
                 if rows.len() > step.slots(plan) {
                     return Err(unfit(&format!("stage `{}` holds more rows than it is configured to", step.stage)));
                 }
-                lane.push(Standing { own, rows: self.hold(&mut inner, l * inputs, rows, (lost, &mut refills))? });
+                lane.push(Standing { own, rows: self.hold(&mut inner, l * inputs, rows, (lost, &mut unread))? });
             }
             standings.push(lane);
             for (b, saved) in (l * inputs..).zip(&saved.branches) {
-                self.restore_accepted(&mut inner, b, saved, &mut refills)?;
+                self.restore_accepted(&mut inner, b, saved, &mut unread)?;
             }
             mark.branches.extend(saved.branches.iter().map(|saved| (saved.head, saved.taken)));
         }
@@ -132,25 +101,23 @@ impl Chain {
             (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
         inner.fold.restore(mark, standings, self.plan.batch_size).map_err(|what| unfit(&what))?;
-        let refills = self.refills(&inner, refills.by_chunk());
+        let refills = self.refills(&inner, unread.by_chunk());
         self.reads_again(&mut inner, refills);
         Ok(())
     }
 
     /// How rows are read again. The chain is still until then where what it decides depends on their bytes, and where a file has to be
     /// read whole for each chunk: in any other order than that of files it would be read many times.
-    fn refills(&self, inner: &Inner, refills: Vec<Refill>) -> Refills {
-        let caches = refills.iter().any(|refill| !refill.cached.is_empty());
+    fn refills(&self, inner: &Inner, chunks: Chunks) -> Refills {
+        let caches = chunks.has_cached();
         if self.shared.sight.is_some() && !caches && !self.plan.reads_positions() {
-            refills.iter().for_each(|refill| self.fill_blindly(&refill.rows));
+            self.fill_blindly(chunks.all_rows());
             return Refills::default();
         }
-        let mut last = None;
-        let solid = refills.iter().any(|Refill { branch, source, .. }| {
-            last.replace((*branch, *source)) != Some((*branch, *source))
-                && inner.branches[*branch].roster.name(*source).is_some_and(|name| SourceLog::is_solid(&name))
-        });
-        Refills::new(refills, caches || solid || self.plan.reads_positions())
+        let is_solid = |name: String| SourceLog::is_solid(&name);
+        let solid =
+            chunks.files().any(|(branch, source)| inner.branches[branch].roster.name(source).is_some_and(is_solid));
+        Refills::new(chunks, caches || solid || self.plan.reads_positions())
     }
 
     /// Makes the draws of a branch again, up to the saved one.
@@ -214,7 +181,7 @@ impl Chain {
         inner: &mut Inner,
         first: usize,
         saved: &HeldRows,
-        (lost, refills): (&Lost, &mut Again),
+        (lost, unread): (&Lost, &mut Unread),
     ) -> Result<Vec<Row>> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let row = |row: Option<(u32, Provenance)>| {
@@ -222,19 +189,19 @@ impl Chain {
             if input as usize >= self.plan.inputs() {
                 return Err(unfit("a reservoir row belongs to no input"));
             }
-            let b = first + input as usize;
+            let (b, branch) = (first + input as usize, first as u32 + input);
             if lost.has(b, from.source) {
                 return Ok(None);
             }
             let Some(slot) = inner.fold.free.pop() else { return Err(unfit("its reservoir does not fit")) };
-            refills.0.push(((b, from.source, from.chunk), Piece::Row(from.frame, slot)));
-            Ok(Some(Row { slot, branch: u32::try_from(b).unwrap_or(u32::MAX), from }))
+            unread.row((branch, from.source, from.chunk, from.frame), slot);
+            Ok(Some(Row { slot, branch, from }))
         };
         saved.rows().map(row).filter_map(Result::transpose).collect()
     }
 
     /// Takes over what was decided on the draws of branch `b`, and what its cache held.
-    fn restore_accepted(&self, inner: &mut Inner, b: usize, saved: &BranchState, refills: &mut Again) -> Result<()> {
+    fn restore_accepted(&self, inner: &mut Inner, b: usize, saved: &BranchState, unread: &mut Unread) -> Result<()> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let Inner { branches, fold, .. } = inner;
         let Branch { accept, drawer, .. } = &mut branches[b];
@@ -246,7 +213,7 @@ impl Chain {
             let Some(at) = drawer.chunk_at(*place) else { continue };
             for row in (Uncached { place: *place, first: kept.first, left: kept.left }).rows() {
                 let Some(slot) = fold.free.pop() else { return Err(unfit("its position cache does not fit")) };
-                refills.0.push(((b, drawer.source(at).0, at.chunk), Piece::Cached(row, slot)));
+                unread.cached((b as u32, drawer.source(at).0, at.chunk), row, slot);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use gristmill_stages::stage::join::{Exhausted, Join};
 use gristmill_stages::stage::sample::{Reservoir, Sampler};
 
 use super::*;
-use crate::pipeline::chain::refill::{For, Refill};
+use crate::pipeline::chain::refill::{For, Unread};
 
 /// A lane with a reservoir, or without any step.
 fn lane(reservoir: usize) -> LaneFold {
@@ -135,8 +135,9 @@ fn a_batch_that_completes_the_rows_of_a_pass_knows_of_its_end() {
 fn waiting() -> (Fold, u32) {
     let mut fold = fold(lane(0), 1, 4, &[]);
     let slot = fold.free.pop().unwrap();
-    let refill = Refill { branch: 0, source: 7, chunk: 0, rows: vec![(2, slot)], cached: Vec::new() };
-    fold.refills = Refills::new(vec![refill], false);
+    let mut unread = Unread::default();
+    unread.row((0, 7, 0, 2), slot);
+    fold.refills = Refills::new(unread.by_chunk(), false);
     fold.open(sheet(1));
     fold.give(0, Row { slot, branch: 0, from: Provenance { source: 7, chunk: 0, frame: 2 } }, Vec::new);
     (fold, slot)

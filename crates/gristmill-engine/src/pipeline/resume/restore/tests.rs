@@ -94,20 +94,3 @@ fn files_that_came_at_the_very_draw_of_a_copy_are_taken_in_once_and_not_opened_w
         assert_eq!((inner.branches[0].admissions.len(), inner.branches[0].replay.len()), (2, 0));
     }
 }
-
-#[test]
-fn pieces_of_a_chunk_are_read_together_in_the_order_in_which_they_were_held() {
-    let piece = |source, chunk, piece| ((0, source, chunk), piece);
-    let again = Again(vec![
-        piece(7, 1, Piece::Row(30, 0)),
-        piece(5, 9, Piece::Row(2, 1)),
-        piece(7, 1, Piece::Cached((4, 2), 2)),
-        piece(7, 0, Piece::Row(8, 3)),
-        piece(7, 1, Piece::Row(11, 4)),
-    ]);
-    let of = |refill: Refill| (refill.source, refill.chunk, refill.rows, refill.cached);
-    let found: Vec<_> = again.by_chunk().into_iter().map(of).collect();
-    let expected =
-        [(5, 9, vec![(2, 1)], vec![]), (7, 0, vec![(8, 3)], vec![]), (7, 1, vec![(30, 0), (11, 4)], vec![((4, 2), 2)])];
-    assert_eq!(found, expected);
-}
