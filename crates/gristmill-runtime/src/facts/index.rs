@@ -1,7 +1,7 @@
 //! The side index of one data directory: one append-only file, replayed when it is opened.
 //! Never fails its user: what cannot be read is not known, what cannot be written is forgotten, and both are said.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -67,7 +67,7 @@ struct Known {
     frames: Vec<u32>,
     /// Per weigher: the weight of each chunk, NaN where it is not known.
     weights: Vec<(u64, Vec<f32>)>,
-    heads: BTreeMap<u32, Head>,
+    heads: HashMap<u32, Head>,
 }
 
 impl Known {
@@ -77,6 +77,18 @@ impl Known {
 
     fn fits(&self, about: About<'_>) -> bool {
         (self.size, self.mtime_ns, self.inode) == (about.size, about.mtime_ns, about.inode)
+    }
+
+    /// Takes the facts of a record in.
+    fn take(&mut self, fact: Fact) {
+        match fact {
+            Fact::Tar(_) | Fact::Shard(_) => {}
+            Fact::Frames(frames) => frames.iter().for_each(|(chunk, n)| _ = self.learn(*chunk, Learnt::Frames(*n))),
+            Fact::Heads(heads) => heads.iter().for_each(|(chunk, head)| _ = self.learn(*chunk, Learnt::Head(*head))),
+            Fact::Weights(weigher, weights) => weights.iter().for_each(|(chunk, weight)| {
+                self.learn(*chunk, Learnt::Weight { weigher, weight: *weight });
+            }),
+        }
     }
 
     /// Takes a fact in; `false` when it was known already.
@@ -134,7 +146,7 @@ impl Facts {
         if meta.len() > MAX_FILE {
             file.set_len(0).map_err(place)?;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(meta.len().min(MAX_FILE) as usize);
         (&file).take(MAX_FILE).read_to_end(&mut bytes).map_err(place)?;
         let (known, damaged) = replay(&bytes);
         let inner = Inner { file: Some(file), known, fresh: Vec::new(), damaged, fault: None };
@@ -359,21 +371,12 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
         };
         lost = false;
         let len = HEAD + payload.len();
-        if let Some((about, fact)) = record::read(payload) {
-            let known = about_in(&mut known, about);
-            match fact {
-                Fact::Tar(_) => known.tar = Some((at as u64, len)),
-                Fact::Shard(_) => known.shard = Some((at as u64, len)),
-                Fact::Frames(frames) => {
-                    frames.iter().for_each(|(chunk, n)| _ = known.learn(*chunk, Learnt::Frames(*n)))
-                }
-                Fact::Heads(heads) => {
-                    heads.iter().for_each(|(chunk, head)| _ = known.learn(*chunk, Learnt::Head(*head)))
-                }
-                Fact::Weights(weigher, weights) => weights.iter().for_each(|(chunk, weight)| {
-                    known.learn(*chunk, Learnt::Weight { weigher, weight: *weight });
-                }),
-            }
+        let place = Some((at as u64, len));
+        match record::about(payload) {
+            // What a container has is read when it is opened.
+            Some((about, record::TAR)) => about_in(&mut known, about).tar = place,
+            Some((about, record::SHARD)) => about_in(&mut known, about).shard = place,
+            _ => _ = record::read(payload).map(|(about, fact)| about_in(&mut known, about).take(fact)),
         }
         at += len;
     }

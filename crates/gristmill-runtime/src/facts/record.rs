@@ -24,10 +24,12 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 /// Bytes before the payload: magic, length, checksum.
 pub(super) const HEAD: usize = 16;
 
-const TAR: u8 = 1;
+/// The kind of [`Fact::Tar`].
+pub(super) const TAR: u8 = 1;
 const FRAMES: u8 = 2;
 const WEIGHTS: u8 = 3;
-const SHARD: u8 = 4;
+/// The kind of [`Fact::Shard`].
+pub(super) const SHARD: u8 = 4;
 const HEADS: u8 = 5;
 
 /// The version that brought a kind: who knows none but older ones passes it over.
@@ -190,18 +192,15 @@ pub(crate) fn payload(bytes: &[u8]) -> Option<&[u8]> {
     (xxh3_64(payload) == sum).then_some(payload)
 }
 
+/// The file that a payload is about, and the kind of its fact; `None` for another version.
+pub(super) fn about(payload: &[u8]) -> Option<(About<'_>, u8)> {
+    Rest(payload).about()
+}
+
 /// Takes a payload apart; `None` for another version or a payload that contradicts itself.
 pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
     let mut rest = Rest(payload);
-    let of_version = u32::from_le_bytes(rest.take()?);
-    let name = rest.text()?;
-    let size = u64::from_le_bytes(rest.take()?);
-    let mtime_ns = i64::from_le_bytes(rest.take()?);
-    let inode = u64::from_le_bytes(rest.take()?);
-    let [kind] = rest.take()?;
-    if of_version != version(kind) {
-        return None;
-    }
+    let (about, kind) = rest.about()?;
     let n = u32::from_le_bytes(rest.take()?) as usize;
     let fact = match kind {
         TAR => {
@@ -249,7 +248,7 @@ pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
         }
         _ => return None,
     };
-    rest.0.is_empty().then_some((About { name, size, mtime_ns, inode }, fact))
+    rest.0.is_empty().then_some((about, fact))
 }
 
 /// What of a payload is still to be read.
@@ -260,6 +259,16 @@ impl<'a> Rest<'a> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
+    }
+
+    fn about(&mut self) -> Option<(About<'a>, u8)> {
+        let of_version = u32::from_le_bytes(self.take()?);
+        let name = self.text()?;
+        let size = u64::from_le_bytes(self.take()?);
+        let mtime_ns = i64::from_le_bytes(self.take()?);
+        let inode = u64::from_le_bytes(self.take()?);
+        let [kind] = self.take()?;
+        (of_version == version(kind)).then_some((About { name, size, mtime_ns, inode }, kind))
     }
 
     fn text(&mut self) -> Option<&'a str> {
