@@ -169,19 +169,13 @@ mod tests {
         let arena = Arena::new(256 << 10, 1 << 10).unwrap();
         arena.scatter(true);
         (0..64).for_each(|slot| arena.fill(slot * 4096, |bytes| bytes.fill(1)));
-        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let mut lines = maps.lines().skip_while(|line| {
-            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-            let range = range.map(|(from, to)| [from, to].map(|at| usize::from_str_radix(at, 16)));
-            !matches!(range, Some([Ok(from), Ok(to)]) if (from..to).contains(&arena.region.base.addr()))
-        });
-        // Both in kB, in this order.
-        let mut number = |of: &str| -> u64 {
-            let said = lines.find_map(|line| line.strip_prefix(of)).unwrap();
-            said.trim().strip_suffix(" kB").unwrap().parse().unwrap()
-        };
-        let page = number("KernelPageSize:");
-        assert_eq!(number("Rss:"), 64 * page, "a page each");
+        let Region { base, len, .. } = arena.region;
+        // SAFETY: it takes a number alone.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let mut pages = vec![0_u8; len.div_ceil(page as usize)];
+        // SAFETY: `pages` has a byte for each page of the region.
+        let said = unsafe { libc::mincore(base.cast(), len, pages.as_mut_ptr()) };
+        assert_eq!((said, pages.iter().filter(|page| **page & 1 == 1).count()), (0, 64), "a page each");
         arena.scatter(false);
         arena.drain(&[0, 63 * 4096], |views| assert_eq!((views[0][0], views[1][1023]), (1, 1)));
     }
