@@ -94,7 +94,8 @@ def cache(folder: str | os.PathLike[str] | None = None, *, limit: int | None = N
 
     Args:
         folder: on a local disk; where nothing is said `gristmill/twins` in `$XDG_CACHE_HOME`, else in `~/.cache`.
-        limit: bytes; half of what is free on that disk where nothing is said.
+        limit: bytes of files; half of what is free on that disk where nothing is said. Each file takes up to 16 KiB
+            more for its name, folder and journal, and 8 bytes for each 256 KiB beyond the first 128 MiB.
 
     Raises:
         ValueError: `limit` is negative.

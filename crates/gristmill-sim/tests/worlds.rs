@@ -190,6 +190,8 @@ fn keeps<D: Keeps>(seeds: std::ops::Range<u64>, everywhere: u64) {
 #[test]
 fn a_twin_gives_no_wrong_byte_whatever_a_crash_leaves() {
     keeps::<Reading>(1..12, 3);
+    // Two small files in a cache with room for one.
+    keeps::<Reading>(31_662_000..31_662_001, 0);
 }
 
 /// Crashes at every byte of a side index among them.

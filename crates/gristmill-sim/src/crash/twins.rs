@@ -25,8 +25,8 @@ use crate::less::Less;
 const BLOCK: u64 = 256 << 10;
 const ROOM: u64 = 4 * BLOCK;
 
-/// Bytes of names, journals and folders, at most.
-const BESIDE: u64 = 32 << 10;
+/// Bytes of the name, the journal and the folder of a file, and of the end of its last page, at most.
+const BESIDE: u64 = 16 << 10;
 
 /// Bytes of a page of a disk.
 const PAGE: u64 = 4096;
@@ -252,15 +252,15 @@ impl Reading {
     fn limit(&self) -> u64 {
         match self.room {
             Room::Part => ROOM,
-            Room::One => self.len + BESIDE,
+            Room::One => self.len,
             Room::All => 1 << 30,
         }
     }
 
-    /// Whether a cache with room for one file takes no more than that.
+    /// Whether a cache with room for one file has no other one.
     fn fits(&self, root: &Path) -> Result<(), String> {
         let taken = size(&root.join("cache"));
-        match self.room == Room::One && taken > self.limit() {
+        match self.room == Room::One && taken > self.limit() + BESIDE {
             true => Err(format!("{taken} bytes in a cache of {}", self.limit())),
             false => Ok(()),
         }
