@@ -1,7 +1,6 @@
 //! Files that have left the disk -> forgotten, once no window, reservoir or state that counts can reach them.
 //! What is there stays known, since it would be new again; what comes back later is.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
@@ -110,13 +109,14 @@ impl Roster {
         !names.left.is_empty() || !names.gone.is_empty()
     }
 
-    /// Forgets files that have left, but those that are `needed`; these are in ascending order.
-    pub(in crate::pipeline) fn forget(&self, needed: &[u64]) {
+    /// Forgets files that have left, but those that are `needed`, in ascending order. `all`: nothing else is needed. A state that says nothing
+    /// of what it needs began no window, so that it needs none of what a first admission found gone.
+    pub(in crate::pipeline) fn forget(&self, needed: &[u64], all: bool) {
         let mut names = self.lock();
         // What a first admission found gone is another file wherever it is found. Where another output has it, it stays.
-        let gone = std::mem::take(&mut names.gone);
-        let goes: BTreeSet<u64> =
-            names.left.union(&gone).copied().filter(|id| needed.binary_search(id).is_err()).collect();
+        let mut goes = std::mem::take(&mut names.gone);
+        goes.extend(names.left.iter().filter(|_| all));
+        goes.retain(|id| needed.binary_search(id).is_err());
         for id in &goes {
             names.left.remove(id);
             names.instead.remove(id);
@@ -163,15 +163,17 @@ impl Observer {
     /// of the others.
     pub(in crate::pipeline) fn forget(&self) {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.kept.is_known(&self.chains) {
+        if !self.chains.iter().all(|chain| chain.has_begun()) {
             return;
         }
-        let leave = |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave();
+        let all = self.kept.is_known();
+        let leave =
+            |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave() && (all || !roster.lock().gone.is_empty());
         let leavers: Vec<&Arc<Roster>> = self.rosters.iter().filter(|roster| leave(roster)).collect();
         // With many rows it takes long to find what is needed, so this is done only if there is something to forget.
         if !leavers.is_empty() {
             let Some(needed) = self.kept.with_made(&self.chains) else { return };
-            leavers.iter().for_each(|roster| roster.forget(&needed));
+            leavers.iter().for_each(|roster| roster.forget(&needed, all));
         }
         for roster in &self.rosters {
             let read = |chain: &Arc<Chain>| {

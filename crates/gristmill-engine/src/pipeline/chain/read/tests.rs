@@ -71,7 +71,7 @@ fn fills(still: &Still, chunks: u64) {
 
 #[test]
 fn what_a_first_admission_found_gone_is_another_file_wherever_it_is_found() {
-    for back in ["a.tar", "b/c.tar"] {
+    for (back, early) in [("a.tar", false), ("b/c.tar", false), ("b/c.tar", true)] {
         let (folder, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         games(folder.path(), 1, 10, Some(5));
         let tar = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
@@ -81,6 +81,9 @@ fn what_a_first_admission_found_gone_is_another_file_wherever_it_is_found() {
         let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
         still.search();
         let files = still.roster().files();
+        if early {
+            still.made();
+        }
         std::fs::rename(&first, &away).unwrap();
         // A network file system, or a queue that was full.
         for _ in 0..10 {

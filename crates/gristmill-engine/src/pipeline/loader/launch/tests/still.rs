@@ -171,6 +171,11 @@ impl Still {
         self.launch.observer.forget();
     }
 
+    /// Makes a state, as a loader does for its user.
+    pub(in crate::pipeline) fn made(&self) {
+        self.launch.observer.made(&mut self.state());
+    }
+
     /// A round of its searches, and the time until the next one.
     pub(in crate::pipeline) fn idle(&self) {
         self.rounds(1);
