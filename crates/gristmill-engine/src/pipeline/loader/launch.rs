@@ -351,8 +351,8 @@ fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Ob
     let tells = recall.opening == journal::Opening::Again;
     let written = match tells {
         true => journal.open().and_then(|()| {
-            let renumbered = recall.renumbered(journal.path());
-            if renumbered.is_empty() { Ok(()) } else { journal.append(&renumbered) }
+            let untold = recall.untold(journal.path());
+            if untold.is_empty() { Ok(()) } else { journal.append(&untold) }
         }),
         false => journal.append(&events),
     };

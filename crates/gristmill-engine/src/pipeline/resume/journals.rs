@@ -45,6 +45,8 @@ pub(in crate::pipeline) struct History {
     pub(in crate::pipeline) begun: BTreeMap<PathBuf, BTreeMap<String, u64>>,
     /// What the ids of each journal mean at its end, by loader stage.
     pub(in crate::pipeline) numbers: BTreeMap<PathBuf, BTreeMap<String, Numbering>>,
+    /// What was first read of files of which a state says so and no journal, by loader stage.
+    pub(in crate::pipeline) untold: BTreeMap<String, Vec<(u64, String)>>,
     /// Up to where each journal was read.
     pub(in crate::pipeline) read: BTreeMap<PathBuf, Place>,
 }
@@ -281,15 +283,24 @@ impl History {
         self.numbers.values().filter_map(|numbers| numbers.get(loader)).map(Numbering::next).max().unwrap_or(0)
     }
 
-    /// The events that the journal `own` needs where this run gives its files other ids.
-    pub(in crate::pipeline) fn renumbered(&self, own: &Path) -> Vec<Event> {
+    /// The events that the journal `own` needs: files that this run gives other ids, and what a state alone says was read of the others.
+    pub(in crate::pipeline) fn untold(&self, own: &Path) -> Vec<Event> {
         let unknown = BTreeMap::new();
         let numbers = self.numbers.get(own).unwrap_or(&unknown);
-        let lacks = |(loader, files): (&String, &Vec<Recorded>)| {
-            let files = numbers.get(loader).cloned().unwrap_or_default().lacks(files);
-            (!files.is_empty()).then(|| Event::Known { loader: loader.clone(), files })
-        };
-        self.files.iter().filter_map(lacks).collect()
+        let mut events = Vec::new();
+        for (loader, all) in &self.files {
+            let files = numbers.get(loader).cloned().unwrap_or_default().lacks(all);
+            let told: BTreeSet<u64> = files.iter().map(|file| file.id).collect();
+            let read = self.untold.get(loader).into_iter().flatten().filter(|(id, _)| !told.contains(id));
+            let read: Vec<(u64, String)> = read.cloned().collect();
+            if !files.is_empty() {
+                events.push(Event::Known { loader: loader.clone(), files });
+            }
+            if !read.is_empty() {
+                events.push(Event::Read { loader: loader.clone(), files: read });
+            }
+        }
+        events
     }
 
     /// Whether games went to the sides to which this config sends them.
@@ -310,6 +321,7 @@ impl History {
         for admissions in self.admissions.values_mut() {
             admissions.make_contiguous().sort_by_key(|admission| admission.at);
         }
+        self.untold = common.iter().map(|(loader, common)| (loader.clone(), common.untold())).collect();
         self.files = common.into_iter().map(|(loader, common)| (loader, common.files())).collect();
         // A first scan that found nothing is one, too.
         for loader in self.first.keys() {

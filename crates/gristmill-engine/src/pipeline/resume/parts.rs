@@ -137,6 +137,8 @@ pub(in crate::pipeline) struct Common {
     files: BTreeMap<u64, Recorded>,
     /// Ids of the versions of each name and size, oldest first.
     ids: HashMap<(String, u64), Vec<u64>>,
+    /// Those of which a journal says what was first read.
+    told: HashSet<u64>,
 }
 
 impl Common {
@@ -182,11 +184,18 @@ impl Common {
         self.files.get(&id)
     }
 
-    /// Notes what was first read of a file.
+    /// Notes what a journal says was first read of a file.
     pub(in crate::pipeline) fn read(&mut self, id: u64, digest: u64) {
+        self.told.insert(id);
         if let Some(file) = self.files.get_mut(&id) {
             *file = file.clone().read(digest);
         }
+    }
+
+    /// What was first read of files, by their ids, where no journal says so.
+    pub(in crate::pipeline) fn untold(&self) -> Vec<(u64, String)> {
+        let untold = self.files.values().filter(|file| !self.told.contains(&file.id));
+        untold.filter_map(|file| Some((file.id, file.bytes.clone()?))).collect()
     }
 
     /// All of them, in order of id.

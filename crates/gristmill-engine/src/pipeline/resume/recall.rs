@@ -121,9 +121,10 @@ impl Recall {
         Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay, next })
     }
 
-    /// The events that this process writes first to the journal that it appends to: its files, under this run's ids.
-    pub(in crate::pipeline) fn renumbered(&self, own: &Path) -> Vec<Event> {
-        self.history.renumbered(own)
+    /// The events that this process writes first to the journal that it appends to: its files, under this run's ids, and what its state
+    /// says was read of them.
+    pub(in crate::pipeline) fn untold(&self, own: &Path) -> Vec<Event> {
+        self.history.untold(own)
     }
 
     /// What the state that the run resumes from needs, if it does.

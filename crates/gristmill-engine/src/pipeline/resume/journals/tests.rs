@@ -73,10 +73,33 @@ fn the_journals_of_all_ranks_tell_of_one_run_under_common_ids() {
     assert_eq!((&history.first["load"], &history.gone["load"]), (&BTreeSet::from([0, 1]), &BTreeSet::from([0])));
     assert_eq!((history.reached[&("pool".into(), None)], history.next("load"), history.next("other")), (12, 4, 0));
     // What this run would write first to the journal of the second: `c` has another id.
-    let again = history.renumbered(&of_rank(&path, 1, 2));
+    let again = history.untold(&of_rank(&path, 1, 2));
     let [Event::Known { loader, files }] = &again[..] else { panic!("{again:?}") };
     assert_eq!((loader.as_str(), files.iter().map(|file| file.id).collect::<Vec<_>>()), ("load", vec![2, 3]));
-    assert!(history.renumbered(&of_rank(&path, 0, 2)).is_empty());
+    assert!(history.untold(&of_rank(&path, 0, 2)).is_empty());
+}
+
+/// A process took a state when it had read ahead, and crashed before a batch: its journal does not say what it read.
+#[test]
+fn a_journal_is_told_what_a_state_alone_says_was_read() {
+    const A: &str = "000000000000000a";
+    const B: &str = "000000000000000b";
+    let (_folder, path) = folder();
+    let read = |id: u64, digest: &str| (id, digest.to_owned());
+    let told = Event::Read { loader: "load".into(), files: vec![read(0, A)] };
+    write(&path, &[Event::Seed(7), initial(&[(0, "a"), (1, "b"), (2, "c")]), told]);
+    let of_state = |id, name, bytes: &str| Recorded { bytes: Some(bytes.to_owned()), ..file(id, name) };
+    let files = vec![of_state(0, "a", A), of_state(1, "b", B), file(2, "c")];
+    let untold = History::read(&path, [("load".to_owned(), files)].into()).unwrap().untold(&path);
+    assert_eq!(untold, [Event::Read { loader: "load".into(), files: vec![read(1, B)] }]);
+    Journal::opened(&path, Opening::Again).unwrap().append(&untold).unwrap();
+    assert_eq!(read_bytes(&path), [A, B, ""]);
+}
+
+/// What the journal alone says was read of each file.
+fn read_bytes(path: &Path) -> Vec<String> {
+    let files = read(path).unwrap().files.remove("load").unwrap();
+    files.into_iter().map(|file| file.bytes.unwrap_or_default()).collect()
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_run_that_saved_no_state_is_done_again_as_its_journal_tells() {
         let past = recall.files(&loader).unwrap();
         assert_eq!(past.files, [file(0, "a"), file(1, "b"), file(5, "c")]);
         assert_eq!((past.later, past.gone, past.fixed, past.next), ([5].into(), [1].into(), replay, 6));
-        assert!(recall.renumbered(&path).is_empty() && recall.next_batches().is_none());
+        assert!(recall.untold(&path).is_empty() && recall.next_batches().is_none());
     }
     config.seed = Some(8);
     config.replay = false;
@@ -118,7 +118,7 @@ fn a_run_that_resumes_knows_the_files_of_its_state_and_of_its_journal() {
     unbegun.outputs.clear();
     let past = recall(&config, Some(unbegun)).unwrap().files(&loader).unwrap();
     assert_eq!((past.later, past.gone), ([].into(), [3].into()), "before any window was begun, it may come again");
-    let again = recalled.renumbered(&path);
+    let again = recalled.untold(&path);
     assert_eq!(again, [Event::Known { loader: loader.clone(), files: vec![file(3, "b")] }]);
     assert_eq!(recalled.marks(&config), [beside], "of ranks of another number");
     assert_eq!(recalled.kept().with(&[]), Some(vec![0]));
