@@ -143,10 +143,11 @@ impl Facts {
         if !meta.is_file() {
             return Err(place(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
-        if meta.len() > MAX_FILE {
-            file.set_len(0).map_err(place)?;
+        let mut bytes = Vec::new();
+        match meta.len() > MAX_FILE {
+            true => file.set_len(0).map_err(place)?,
+            false => bytes.reserve_exact(meta.len() as usize),
         }
-        let mut bytes = Vec::with_capacity(meta.len().min(MAX_FILE) as usize);
         (&file).take(MAX_FILE).read_to_end(&mut bytes).map_err(place)?;
         let (known, damaged) = replay(&bytes);
         let inner = Inner { file: Some(file), known, fresh: Vec::new(), damaged, fault: None };
