@@ -354,11 +354,11 @@ impl Stream {
             files
         };
         let all: Vec<Vec<File>> = directories.iter().map(in_order).collect();
-        // A lane that has no chunk of a first scan, of which others have some, ends the stream. With one input it gives no row anyway.
+        // A lane that has no chunk of a first scan, of which others have some, ends the stream.
         let fails = |Directory { first, .. }: &Directory| {
             first.iter().any(|file| !file.chunks.is_empty()) && !self.feeds(first)
         };
-        if all.len() > 1 && directories.iter().any(fails) {
+        if directories.iter().any(fails) {
             return (Vec::new(), all);
         }
         let all_of = directories.iter().zip(&all).enumerate();

@@ -243,8 +243,9 @@ impl Scenario {
         let law =
             pool.filter(|_| c.once_in(3)).map(|most| [c.within(1, most) as f64, c.of(&[1.0, 0.4]), c.of(&[1.0, 0.75])]);
         let ranks = if lanes > 1 && c.once_in(2) { (lanes, c.below(lanes.into()) as u32) } else { (1, 0) };
-        let limit = pool.and_then(|_| limit(&mut Chooser::new(seed).apart(0x6c69_6d69), lanes));
-        let mut made = Scenario { begins_again, torn, law, limit, ranks, ..made };
+        let mut made = Scenario { begins_again, torn, law, ranks, ..made };
+        made.third_lane(&mut Chooser::new(seed).apart(0x6c61_6e65));
+        made.limit = pool.and_then(|_| limit(&mut Chooser::new(seed).apart(0x6c69_6d69), made.lanes));
         if c.once_in(40) {
             // A state then holds a copy of the window in the midst of a pass.
             (made.batches, made.batch) = (c.within(60, 120), 24);
@@ -268,6 +269,18 @@ impl Scenario {
         }
         made.join(&mut Chooser::new(seed).apart(0x6a6f_696e));
         made
+    }
+
+    /// Gives some of the worlds of two lanes a third one, so that the shares of the lanes have a remainder of two.
+    fn third_lane(&mut self, c: &mut Chooser) {
+        if self.lanes != 2 || self.pool < Some(3) || self.reservoir == 2 || !c.once_in(3) {
+            return;
+        }
+        self.lanes = 3;
+        if self.ranks.0 > 1 {
+            self.ranks = (3, c.below(3) as u32);
+            self.batch = self.batch.next_multiple_of(3);
+        }
     }
 
     /// Joins a second directory in some of the worlds.

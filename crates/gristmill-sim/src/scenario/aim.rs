@@ -47,11 +47,11 @@ impl Scenario {
         match state {
             State::Resumed if self.crashes.is_empty() => self.crashes.push(0),
             State::WindowFull => {
-                (self.pool, self.law) = (Some(2), None);
+                (self.pool, self.law) = (Some(self.lanes.max(2).into()), None);
                 self.files.extend((0..2).map(|i| late(c, 5000 + i)));
             }
             State::ReservoirEmpty | State::ReservoirPart | State::ReservoirFull => {
-                self.reservoir = self.reservoir.clamp(2, 12);
+                self.reservoir = self.reservoir.clamp(self.lanes.max(2) as usize, 12);
             }
             _ => {}
         }
