@@ -225,14 +225,16 @@ impl<'a> Run<'a> {
         // Batches that the consumer keeps for a while, and what they were when they came.
         let mut kept: VecDeque<(Batch, Got)> = VecDeque::new();
         let mut since = 0_u64;
-        let mut early = self.scenario.early.map(|steps| self.step + steps);
+        let mut early = self.scenario.early.map(|early| (self.step + early.step, early.replaces));
         loop {
             self.step += 1;
             since += 1;
             self.deeds(loader);
             // A loader that has begun has metrics.
-            if early.is_some_and(|at| self.step >= at) && !loader.metrics().stages.is_empty() {
-                early = None;
+            if let Some((_, replaces)) =
+                early.take_if(|(at, _)| self.step >= *at && !loader.metrics().stages.is_empty())
+            {
+                states.truncate(if replaces { 0 } else { states.len() });
                 match self.publishes {
                     Some(publishes) => publishes.begins(loader, self.stands)?,
                     None => states.push((self.stands, state_before(loader, self.stands)?)),

@@ -96,8 +96,8 @@ pub struct Scenario {
     pub aim: Option<Aim>,
     /// Batches after which the process ends without a word and another resumes from its state.
     pub crashes: Vec<u64>,
-    /// The step of each process from which on it takes a state before its first batch.
-    pub early: Option<u64>,
+    /// A state that each process takes before its first batch.
+    pub early: Option<Early>,
     /// Number of batches by which a state is older than the crash.
     pub stale: u64,
     /// Whether the states are lost with a crash: the next process begins again, by the journal where there is one.
@@ -150,6 +150,15 @@ pub const SECOND: &str = "/second";
 
 /// The steps in which deeds are done.
 pub const EVENTFUL: u64 = 400;
+
+/// When a process takes a state before its first batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Early {
+    /// The step of the process from which on it takes it.
+    pub step: u64,
+    /// Whether the process keeps it in place of the state that it resumed from.
+    pub replaces: bool,
+}
 
 /// Draws the rate limit of a pool. Returns `None` in most worlds.
 fn limit(c: &mut Chooser, lanes: u32) -> Option<[f64; 4]> {
@@ -261,8 +270,9 @@ impl Scenario {
         let c = &mut Chooser::new(seed).apart(0x6561_726c);
         if c.once_in(3) {
             // Some resume from that state, whatever they gave since.
-            made.early = Some(c.of(&[0, 0, 10, 40]));
+            let step = c.of(&[0, 0, 10, 40]);
             made.stale = if c.once_in(2) { u64::MAX } else { made.stale };
+            made.early = Some(Early { step, replaces: c.once_in(2) });
         }
         if let Some(pair) = aim::of(seed) {
             made.aim_at(pair, &mut Chooser::new(seed).apart(0x6169_6d73));
