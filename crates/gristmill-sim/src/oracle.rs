@@ -365,9 +365,10 @@ impl Stream {
         let inputs: Vec<Input<'_>> = all_of
             .map(|(number, (Directory { first, later }, files))| Input { number, files, later, first: first.len() })
             .collect();
-        // Each rank has as many lanes as the others, and takes its rows from them in turn.
+        // A rank takes rows from its lanes in turn, once each has filled its reservoir. All ranks have equally many lanes.
         let each = most.div_ceil((self.lanes / self.ranks.0) as usize);
         let lanes: Vec<Vec<Row>> = self.lanes().map(|lane| self.lane(&inputs, lane, each)).collect();
+        let most = if self.reservoir > 0 && lanes.iter().any(Vec::is_empty) { 0 } else { most };
         let row = |i: usize| lanes[i % lanes.len()].get(i / lanes.len()).copied();
         ((0..most).map_while(row).collect(), all)
     }

@@ -1,5 +1,4 @@
-//! Keys, words and permutations of docs/format/order.md: a key and a number -> what is drawn. Slow and obvious; nothing here calls
-//! gristmill.
+//! Keys, words and permutations of docs/format/order.md: a key and a number -> what is drawn. Calls nothing of gristmill.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -42,6 +42,11 @@ impl LaneFold {
         self.room() == 0
     }
 
+    /// Whether it may give a row in its turn: it is full, or no more rows come.
+    pub(in crate::pipeline) fn gives(&self) -> bool {
+        self.is_full() || self.join.choose().is_none()
+    }
+
     /// Sends a run through all of it.
     pub(in crate::pipeline) fn offer(&mut self, run: &mut Run) {
         self.all().for_each(|step| step.offer(&mut run.rows, &mut run.dropped, &run.keys));

@@ -12,6 +12,7 @@ use gristmill_stages::config::BadChunks;
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::lane::HashLane;
 
+use super::line::LaneFold;
 use super::{Chain, Inner, keep};
 use crate::pipeline::chain::pieces::Outgoing;
 use crate::pipeline::draw::barren;
@@ -40,10 +41,8 @@ impl Chain {
         }
         let passed = inner.fold.delivered.batch;
         if !inner.fold.refills.is_still() && inner.has_begun() {
-            while !inner.fold.ended && self.fold_one(inner) {}
-            // Several reservoirs are filled together, whosever turn it is.
-            for lane in (0..inner.fold.lanes.len()).filter(|_| self.plan.lanes.len() > 1) {
-                while !inner.fold.ended && !inner.fold.lanes[lane].is_full() && self.step(inner, lane) {}
+            if self.fill(inner) {
+                while !inner.fold.ended && self.fold_one(inner) {}
             }
             inner.fold.flush();
         }
@@ -59,6 +58,16 @@ impl Chain {
         }
         self.hand_over(inner);
         self.further(inner);
+    }
+
+    /// Fills the reservoirs of several lanes together, whosever turn it is. Returns whether rows may leave: a lane whose filling fails ends
+    /// the stream in place of its first batch, whichever lane is quicker.
+    fn fill(&self, inner: &mut Inner) -> bool {
+        let lanes = inner.fold.lanes.len();
+        for lane in (0..lanes).filter(|_| lanes > 1) {
+            while !inner.fold.ended && !inner.fold.lanes[lane].gives() && self.step(inner, lane) {}
+        }
+        lanes == 1 || inner.fold.lanes.iter().all(LaneFold::gives)
     }
 
     /// One step of the lane whose turn it is; `false` when it must wait for something.
