@@ -6,6 +6,7 @@ use std::time::Duration;
 use gristmill_runtime::runtime::handoff::Taken;
 use gristmill_runtime::runtime::scheduler::Lane;
 
+use super::line::LaneFold;
 use super::{Chain, Inner};
 use crate::pipeline::chain::pieces::Outgoing;
 use crate::pipeline::draw::branch::{Branch, Phase};
@@ -82,10 +83,11 @@ impl Chain {
                 None => Lack::Of(Cause::Encode),
             };
         }
-        let lane = &fold.lanes[fold.turn()];
-        if !lane.is_full() {
+        // No row leaves before the reservoirs of all lanes are full.
+        if !fold.lanes.iter().all(LaneFold::gives) {
             return Lack::Of(Cause::Pool);
         }
+        let lane = &fold.lanes[fold.turn()];
         let Some(input) = lane.join.choose() else { return self.unmanned(Lane::Work) };
         let branch = inner.branches.get(fold.turn() * self.plan.inputs() + input);
         branch.map_or(Lack::Worker, |branch| self.lacks_rows(inner, branch))
