@@ -9,6 +9,7 @@ use gristmill_engine::config::{DataLoaderConfig, Overflow};
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{Batch, DataLoader, Error, Next};
 use gristmill_generate::ChessOptions;
+use gristmill_stages::stage::lane::lane_of;
 
 use super::games::{changed, config, generate, ids, next, options, preset, single, with_cache, without_checksum};
 
@@ -214,6 +215,27 @@ fn an_empty_lane_is_named() {
         match loader.next("", None) {
             Err(Error::Stage { message, .. }) => assert!(message.contains("of 48 has no chunk to draw"), "{message}"),
             other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A batch may have fewer rows than there are lanes. Whether it comes must not depend on which lane is quicker.
+#[test]
+fn a_lane_that_cannot_fill_ends_the_stream_before_batches_without_a_row_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 60));
+    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        if lane_of(file.file_name().to_str().unwrap(), 0, 3) == 2 {
+            let bytes = std::fs::read(file.path()).unwrap();
+            std::fs::write(file.path(), &bytes[..bytes.len() / 2]).unwrap();
+        }
+    }
+    for threads in [1, 2, 8] {
+        let small = Lc0Preset { pool: 60, reservoir: Some(6), batch_size: 2, ..preset(folder.path()) };
+        let config = DataLoaderConfig { lanes: Some(3), threads: Some(threads), ..config(&small) };
+        match DataLoader::new(config).unwrap().next("", None) {
+            Err(Error::Stage { message, .. }) => assert!(message.contains("chunks are bad"), "{message}"),
+            other => panic!("with {threads} threads: {other:?}"),
         }
     }
 }
