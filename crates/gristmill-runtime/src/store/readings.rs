@@ -1,10 +1,10 @@
 //! Bytes of whole files as they were first read -> a digest, found again by what the file is: device, inode, size and time.
 //! Tells a file that was only touched, or written again as it was, from one with other bytes; and one that was moved just now
-//! from one that was deleted, once the search has looked. Carries to the search which files are forgotten. Reads nothing itself.
+//! from one that was deleted, once the search has looked. Carries to the search which files are gone or forgotten. Reads nothing itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -28,6 +28,8 @@ pub struct Readings {
     missed: Mutex<HashMap<String, u64>>,
     /// Numbers of files that have left and that nobody needs any more, for the search.
     forgotten: Mutex<Vec<u64>>,
+    /// Numbers of files that were not under these names when they were to be opened, for the search.
+    gone: Mutex<Vec<(u64, Arc<str>)>>,
 }
 
 impl Readings {
@@ -69,6 +71,16 @@ impl Readings {
         std::mem::take(&mut *self.forgotten.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Notes that the file of this number was not under this name when it was to be opened.
+    pub fn gone(&self, number: u64, name: Arc<str>) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).push((number, name));
+    }
+
+    /// The files that were gone since the last call.
+    pub fn take_gone(&self) -> Vec<(u64, Arc<str>)> {
+        std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What a file was when it was first read, if it ever was.
     pub fn of(&self, file: &FileStat) -> Option<u64> {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&place(file)).copied()
@@ -97,6 +109,16 @@ mod tests {
         assert!(readings.may_have_moved("b"));
         readings.ended();
         assert!(!readings.may_have_moved("b"));
+    }
+
+    #[test]
+    fn what_was_gone_or_forgotten_is_told_once() {
+        let readings = Readings::default();
+        let file = FileStat { name: "a".into(), size: 3, mtime_ns: -7, device: 1, inode: 2 };
+        readings.gone(4, file.name.clone());
+        readings.forget(5, &file);
+        assert_eq!((readings.take_gone(), readings.take_forgotten()), (vec![(4, "a".into())], vec![5]));
+        assert!(readings.take_gone().is_empty() && readings.take_forgotten().is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::case::PATIENCE;
 use crate::coverage::Fault;
 use crate::disk::Disk;
 use crate::memory;
-use crate::oracle::{Directory, File};
+use crate::oracle::File;
 use crate::world::World;
 
 /// Polls for notices, 20 ms each, within which every file comes in that is there and can be read. A listing that lacked a folder is made
@@ -39,8 +39,9 @@ impl Run<'_> {
         }
         let (stream, mut all) = (self.stream(), true);
         for (number, (directory, disk)) in self.directories()?.iter().zip(self.disks()).enumerate() {
-            // A file that got another name is the file that it was, and has the same key.
-            let came = directory.first.iter().chain(directory.later.iter().map(|later| &later.file));
+            // A file that got another name is the file that it was, and has the same key. One that was gone at first is to come again.
+            let came = directory.first.iter().filter(|file| !file.chunks.is_empty());
+            let came = came.chain(directory.later.iter().map(|later| &later.file));
             let known: BTreeSet<&str> = came.map(File::key).collect();
             let lacks = |file: &File| !known.contains(file.key()) && stream.takes(file);
             let files = disk.names().into_iter().map(|name| File::of(&name, &disk.now(&name)));
@@ -87,15 +88,12 @@ impl Run<'_> {
     /// in, or a limit waits.
     pub(super) fn waits_for_files(&self) -> Found<bool> {
         let s = self.scenario;
-        let (stream, directories) = (self.stream(), self.directories()?);
-        let feeds = |(disk, directory): (&Disk, &Directory)| {
-            // One of several ranks leaves out what it found gone, wherever that is.
-            let gone = |file: &File| directory.first.iter().any(|one| one.chunks.is_empty() && one.key() == file.key());
+        let stream = self.stream();
+        let feeds = |disk: &Disk| {
             let files = disk.names().into_iter().map(|name| File::of(&name, &disk.now(&name)));
-            let files: Vec<File> = files.filter(|file| s.ranks.0 == 1 || !gone(file)).collect();
-            stream.feeds(&files)
+            stream.feeds(&files.collect::<Vec<_>>())
         };
-        let lacks = s.limit.is_some() || !self.disks().zip(&directories).all(feeds);
+        let lacks = s.limit.is_some() || !self.disks().all(feeds);
         Ok(s.watch && lacks && !self.has_next()?)
     }
 

@@ -196,8 +196,8 @@ impl Chain {
         let Shared { root, anchors, stop, outages, .. } = &self.shared;
         let opening = Opening { stop, outages, skip, drawn, later: &later };
         let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, opening));
-        let (drawers, gone, found) = match first {
-            Ok(Begun::Whole(drawers, gone, found)) => (drawers, gone, found),
+        let (drawers, found) = match first {
+            Ok(Begun::Whole(drawers, found)) => (drawers, found),
             Ok(Begun::Lacks(id)) => {
                 for branch in self.lock().branches.iter_mut().skip(input).step_by(inputs) {
                     (branch.starting, branch.lacking) = (false, Some(id));
@@ -206,19 +206,30 @@ impl Chain {
             }
             Err(error) => return self.fail(&mut self.lock(), error),
         };
-        roster.lock().gone.extend(&gone);
+        // Lanes that are not full miss the same files.
+        let lacking: Vec<_> = drawers.iter().zip(&plans).filter(|((_, gone), _)| !gone.is_empty()).collect();
+        let alike = lacking.chunk_by(|((_, gone), _), ((_, other), _)| gone == other);
+        let gone = alike.map(|alike| Event::Gone {
+            pool: Some(alike[0].1.stage.clone()),
+            lanes: alike.iter().filter_map(|(_, plan)| Some(plan.lane?.index)).collect(),
+            loader: roster.loader.clone(),
+            files: alike[0].0.1.clone(),
+        });
+        let gone: Vec<Event> = gone.collect();
+        drawers.iter().flat_map(|(_, gone)| gone).for_each(|id| roster.leaves(*id));
         if let Some(journal) = self.shared.journal.as_ref().filter(|_| !gone.is_empty()) {
             let mut journal = journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let written = journal.append(&[Event::Gone { loader: roster.loader.clone(), files: gone }]);
+            let written = journal.append(&gone);
             if let Err(e) = written.map_err(|e| Error::path(journal.path(), &e)) {
                 return self.fail(&mut self.lock(), e);
             }
         }
-        let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
+        let empty = drawers.iter().zip(&plans).find(|((drawer, _), _)| found && drawer.live() == 0);
         let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));
         let mut inner = self.lock();
         let begin = inner.branches.iter_mut().skip(input).step_by(inputs).filter(|branch| branch.drawer.is_none());
-        for (branch, drawer) in begin.zip(drawers) {
+        for (branch, (drawer, gone)) in begin.zip(drawers) {
+            branch.gone.extend(gone.into_iter().map(|id| (id, None)));
             branch.drawer = Some(drawer);
         }
         if let Some((stage, lane)) = empty.filter(|_| !self.shared.stop.load(Ordering::Relaxed)) {

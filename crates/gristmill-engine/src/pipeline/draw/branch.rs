@@ -128,6 +128,10 @@ pub(in crate::pipeline) struct Branch {
     pub(in crate::pipeline) missing: Missing,
     /// Arrivals that were not taken in: those that the run before knew of, and those that cannot be read now.
     pub(in crate::pipeline) waiting: Vec<(u64, Option<u64>)>,
+    /// Files that had left when they were to be taken in, each with the one that it replaces: they are taken in once they are back.
+    pub(in crate::pipeline) gone: Vec<(u64, Option<u64>)>,
+    /// Returns of files that were counted when it was last looked whether one of them is back.
+    returns: Option<u64>,
     /// Nothing new is taken in before this draw: the run before may have made those below it.
     pub(in crate::pipeline) not_before: u64,
     /// The journal says that draws below this one may have been made.
@@ -179,6 +183,8 @@ impl Branch {
             replay: VecDeque::new(),
             missing: Missing::Refuse,
             waiting: Vec::new(),
+            gone: Vec::new(),
+            returns: None,
             not_before: 0,
             reached: 0,
             cursor: 0,
@@ -257,8 +263,12 @@ impl Branch {
         let mut events = Vec::new();
         let arrivals = self.roster.arrivals(self.cursor);
         self.cursor += arrivals.len();
-        for (id, mut old) in std::mem::take(&mut self.waiting).into_iter().chain(arrivals) {
+        let back = self.roster.back(&mut self.gone, &mut self.returns);
+        for (id, mut old) in std::mem::take(&mut self.waiting).into_iter().chain(back).chain(arrivals) {
             // What was never taken in cannot be replaced, only what it was to replace.
+            if let Some(at) = self.gone.iter().position(|(gone, _)| Some(*gone) == old) {
+                old = self.gone.remove(at).1;
+            }
             if let Some(at) = self.waiting.iter().position(|(waits, _)| Some(*waits) == old) {
                 let (waits, before) = self.waiting.remove(at);
                 self.outages.over(waits, false);
@@ -281,8 +291,17 @@ impl Branch {
                 continue;
             }
             self.outages.over(id, opened.is_ok());
-            // What cannot be used was counted by the log; a later change brings it again.
-            let Ok(source) = opened else { continue };
+            let source = match opened {
+                Ok(source) => source,
+                // What cannot be used was counted by the log; a later change brings it again.
+                Err(error) => {
+                    if has_left(&error) || matches!(error, Error::State(_)) && !self.roster.is_there(id) {
+                        self.roster.leaves(id);
+                        self.gone.push((id, old));
+                    }
+                    continue;
+                }
+            };
             let taken = self.ingesting.during(|| drawer.admit(id, &source, old));
             let Some(chunks) = arrived(&self.plan, &source, taken) else { continue };
             if let Some(mut anchor) = self.anchors.of(&self.plan.stage).filter(|_| self.plan.counts_anchor) {
@@ -309,10 +328,10 @@ impl Branch {
         Ok(true)
     }
 
-    /// Files that an earlier run found after its first scan, and that are to be taken in: no part of a first admission.
+    /// Files that an earlier run found after its first scan, or found gone, and that are to be taken in: no part of a first admission.
     pub(in crate::pipeline) fn later(&self) -> HashSet<u64> {
         let again = self.replay.iter().map(|admission| admission.id);
-        self.waiting.iter().map(|(id, _)| *id).chain(again).collect()
+        self.waiting.iter().chain(&self.gone).map(|(id, _)| *id).chain(again).collect()
     }
 
     /// Arrivals that are not taken in yet: what a restored run takes first.

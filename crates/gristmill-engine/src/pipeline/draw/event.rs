@@ -25,8 +25,16 @@ pub(in crate::pipeline) enum Event {
     /// The files that a resumed run knew, where its rank has no journal yet; in the midst of one: files whose ids are others
     /// from here on.
     Known { loader: String, files: Vec<Recorded> },
-    /// Files of the first scan that were gone before they could be taken in.
-    Gone { loader: String, files: Vec<u64> },
+    /// Files of the first scan that were gone before a pool could take them in. Older versions said it of all pools at once.
+    Gone {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pool: Option<String>,
+        /// In which lanes, where there are several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lanes: Vec<u32>,
+        loader: String,
+        files: Vec<u64>,
+    },
     /// What was first read of files: id and digest.
     Read { loader: String, files: Vec<(u64, String)> },
     /// Draws of a pool below `at` may have been made; no file without an event was taken in before any of them.

@@ -26,7 +26,7 @@ pub(in crate::pipeline) struct Found {
 type Digest<'a> = dyn FnMut(usize) -> Option<[u64; 2]> + 'a;
 
 struct Finding<'a> {
-    recorded: &'a [&'a Recorded],
+    recorded: &'a [Recorded],
     entries: &'a [Entry],
     digest: &'a mut Digest<'a>,
     digests: HashMap<usize, Option<[u64; 2]>>,
@@ -35,7 +35,7 @@ struct Finding<'a> {
 
 /// Finds recorded files among the entries of a scan.
 pub(in crate::pipeline) fn find<'a>(
-    recorded: &'a [&'a Recorded],
+    recorded: &'a [Recorded],
     entries: &'a [Entry],
     digest: &'a mut Digest<'a>,
 ) -> Found {
@@ -62,7 +62,7 @@ impl Finding<'_> {
     /// Looks where the files were recorded. Returns the entries that are none of them, with what was there before.
     fn by_name(&mut self) -> Vec<(usize, Option<u64>)> {
         let mut versions: HashMap<&str, Vec<&Recorded>> = HashMap::new();
-        for file in self.recorded.iter().copied() {
+        for file in self.recorded {
             versions.entry(&file.name).or_default().push(file);
         }
         let mut unmatched = Vec::new();
@@ -113,7 +113,7 @@ impl Finding<'_> {
         for (at, entry) in self.entries.iter().enumerate() {
             by_size.entry(entry.file.size).or_default().push(at);
         }
-        for file in self.recorded.iter().rev().copied() {
+        for file in self.recorded.iter().rev() {
             if self.found.to_log.contains_key(&file.id) {
                 continue;
             }
@@ -197,7 +197,6 @@ mod tests {
             reads += 1;
             there[at].3.map(|digest| [digest, OLDER + digest])
         };
-        let records: Vec<&Recorded> = records.iter().collect();
         let found = find(&records, &entries, &mut digest);
         (records.iter().map(|file| found.to_log.get(&file.id).copied()).collect(), found.new, reads)
     }

@@ -96,27 +96,65 @@ impl Roster {
         if !names.ready {
             return false;
         }
+        self.hear(&mut names);
+        !names.left.is_empty()
+    }
+
+    fn hear(&self, names: &mut Names) {
         let events = self.log().left();
-        self.number(&mut names);
+        self.number(names);
         for (log_id, left) in events {
             let id = names.from_log.get(&log_id).copied().or(Some(log_id).filter(|_| self.recorded.is_none()));
             match (id, left) {
                 (Some(id), true) => _ = names.left.insert(id),
-                (Some(id), false) => _ = names.left.remove(&id),
+                (Some(id), false) => names.returns += u64::from(names.left.remove(&id)),
                 (None, _) => {}
             }
         }
-        !names.left.is_empty() || !names.gone.is_empty()
     }
 
-    /// Forgets files that have left, but those that are `needed`, in ascending order. `all`: nothing else is needed. A state that says nothing
-    /// of what it needs began no window, so that it needs none of what a first admission found gone.
-    pub(in crate::pipeline) fn forget(&self, needed: &[u64], all: bool) {
+    /// A file was gone when it was to be taken in.
+    pub(in crate::pipeline) fn leaves(&self, id: u64) {
         let mut names = self.lock();
-        // What a first admission found gone is another file wherever it is found. Where another output has it, it stays.
-        let mut goes = std::mem::take(&mut names.gone);
-        goes.extend(names.left.iter().filter(|_| all));
-        goes.retain(|id| needed.binary_search(id).is_err());
+        names.left.insert(id);
+        let log_id = if self.recorded.is_none() { Some(id) } else { names.to_log.get(&id).copied() };
+        log_id.into_iter().for_each(|log_id| self.log().gone(log_id));
+    }
+
+    /// Takes from the files that were `gone` those that are there again, and drops those that were forgotten: they are new if they come
+    /// back. Does nothing where none has returned since `returns`.
+    pub(in crate::pipeline) fn back(
+        &self,
+        gone: &mut Vec<(u64, Option<u64>)>,
+        returns: &mut Option<u64>,
+    ) -> Vec<(u64, Option<u64>)> {
+        if gone.is_empty() || self.fixed {
+            return Vec::new();
+        }
+        let mut names = self.lock();
+        self.hear(&mut names);
+        if returns.replace(names.returns) == Some(names.returns) {
+            return Vec::new();
+        }
+        gone.retain(|(id, _)| self.remembers(&names, *id));
+        gone.extract_if(.., |(id, _)| !names.left.contains(id)).collect()
+    }
+
+    /// Whether a file is known, and was not forgotten.
+    pub(in crate::pipeline) fn knows(&self, id: u64) -> bool {
+        self.remembers(&self.lock(), id)
+    }
+
+    fn remembers(&self, names: &Names, id: u64) -> bool {
+        let is_first = || self.recorded.is_none() && !names.forgotten.contains(&id) && self.log().found(id).is_ok();
+        names.files.contains_key(&id) || is_first()
+    }
+
+    /// Forgets files that have left, but those that are `needed`; these are in ascending order.
+    pub(in crate::pipeline) fn forget(&self, needed: &[u64]) {
+        let mut names = self.lock();
+        let goes: Vec<u64> = names.left.iter().copied().filter(|id| needed.binary_search(id).is_err()).collect();
+        names.returns += u64::from(!goes.is_empty());
         for id in &goes {
             names.left.remove(id);
             names.instead.remove(id);
@@ -163,17 +201,15 @@ impl Observer {
     /// of the others.
     pub(in crate::pipeline) fn forget(&self) {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.chains.iter().all(|chain| chain.has_begun()) {
+        if !self.kept.is_known(&self.chains) {
             return;
         }
-        let all = self.kept.is_known();
-        let leave =
-            |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave() && (all || !roster.lock().gone.is_empty());
+        let leave = |roster: &Arc<Roster>| self.ranks.world == 1 && roster.leave();
         let leavers: Vec<&Arc<Roster>> = self.rosters.iter().filter(|roster| leave(roster)).collect();
         // With many rows it takes long to find what is needed, so this is done only if there is something to forget.
         if !leavers.is_empty() {
             let Some(needed) = self.kept.with_made(&self.chains) else { return };
-            leavers.iter().for_each(|roster| roster.forget(&needed, all));
+            leavers.iter().for_each(|roster| roster.forget(&needed));
         }
         for roster in &self.rosters {
             let read = |chain: &Arc<Chain>| {

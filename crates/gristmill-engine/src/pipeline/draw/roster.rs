@@ -22,8 +22,6 @@ pub(in crate::pipeline) struct PastFiles {
     pub(in crate::pipeline) files: Vec<Recorded>,
     /// Those that came after the first scan.
     pub(in crate::pipeline) later: BTreeSet<u64>,
-    /// Those of the first scan that were gone before they could be taken in.
-    pub(in crate::pipeline) gone: BTreeSet<u64>,
     /// Nothing beyond them is to be taken in.
     pub(in crate::pipeline) fixed: bool,
     /// No journal has an id from here on.
@@ -44,8 +42,8 @@ pub(in crate::pipeline) struct Names {
     /// Those that have left the disk, or are there under another id, and of its first scan those that were forgotten.
     pub(in crate::pipeline) left: BTreeSet<u64>,
     pub(in crate::pipeline) forgotten: BTreeSet<u64>,
-    /// Those of the first scan that had left when they were to be taken in.
-    pub(in crate::pipeline) gone: BTreeSet<u64>,
+    /// How often files that had left came back, or were forgotten.
+    pub(super) returns: u64,
     pub(in crate::pipeline) next: u64,
     pub(in crate::pipeline) ready: bool,
     /// A file of the scan that could not be read for its identity; its error where the stream does not wait.
@@ -66,9 +64,8 @@ pub(in crate::pipeline) struct Roster {
     pub(in crate::pipeline) recorded: Option<Vec<Recorded>>,
     /// Recorded files that came after the first scan.
     later: BTreeSet<u64>,
-    gone: BTreeSet<u64>,
     /// Nothing beyond the recorded files is taken in.
-    fixed: bool,
+    pub(super) fixed: bool,
     /// What is new gets this id at least.
     next: u64,
     /// Holds what is opened, for as long as a state needs it.
@@ -87,7 +84,7 @@ impl Roster {
         past: Option<PastFiles>,
         (spill, outages): (Option<Arc<Spill>>, Arc<Outages>),
     ) -> Self {
-        let (recorded, PastFiles { later, gone, fixed, next, .. }) = match past {
+        let (recorded, PastFiles { later, fixed, next, .. }) = match past {
             Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
             None => (None, PastFiles::default()),
         };
@@ -96,7 +93,6 @@ impl Roster {
             log,
             recorded,
             later,
-            gone,
             fixed,
             next,
             spill,
@@ -130,9 +126,7 @@ impl Roster {
             return true;
         };
         let mut unread = None;
-        // What was gone is another file, wherever it is found now.
-        let there: Vec<&Recorded> = recorded.iter().filter(|file| !self.gone.contains(&file.id)).collect();
-        let found = find(&there, &entries, &mut |at| {
+        let found = find(recorded, &entries, &mut |at| {
             let read = self.log.read_digest(entries[at].id);
             if let Some(error) = read.as_ref().err().filter(|error| error.kind().is_of_reading()) {
                 unread.get_or_insert_with(|| (entries[at].id, error.clone()));
@@ -231,10 +225,7 @@ impl Roster {
     /// The files that a first admission chooses from: those of the first scan, of this run or of the recorded one.
     pub(in crate::pipeline) fn first_files(&self) -> Vec<Recorded> {
         match &self.recorded {
-            Some(recorded) => {
-                let first = |file: &&Recorded| !self.later.contains(&file.id) && !self.gone.contains(&file.id);
-                recorded.iter().filter(first).cloned().collect()
-            }
+            Some(recorded) => recorded.iter().filter(|file| !self.later.contains(&file.id)).cloned().collect(),
             None => {
                 let first: HashSet<u64> =
                     self.log.initial().iter().flat_map(|all| all.iter()).map(|one| one.id).collect();
@@ -379,10 +370,10 @@ impl Roster {
         (names.passed + names.arrivals.len()) as u64
     }
 
-    /// How a source that arrived is recorded.
+    /// How a source is recorded.
     pub(in crate::pipeline) fn arrived(&self, id: u64) -> Option<Recorded> {
+        let file = self.file(id)?;
         let names = self.lock();
-        let file = names.files.get(&id).cloned()?;
         Some(match self.digest(&names, &file) {
             Some(digest) => file.read(digest),
             None => file,

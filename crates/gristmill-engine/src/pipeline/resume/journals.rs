@@ -21,6 +21,17 @@ use crate::pipeline::resume::state::{BOUND, LoaderState, NAMED};
 /// Files of each loader stage.
 pub(in crate::pipeline) type Files = BTreeMap<String, Vec<Recorded>>;
 
+/// A pool and its lane.
+pub(in crate::pipeline) type Taker = (String, Option<u32>);
+
+/// Files that were gone before a pool could take them in.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Absent {
+    /// The pool, and its lanes where there are several; without it all pools.
+    of: Option<(String, Vec<u32>)>,
+    pub(in crate::pipeline) files: Vec<u64>,
+}
+
 /// What the journals of a run say together.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct History {
@@ -32,11 +43,11 @@ pub(in crate::pipeline) struct History {
     /// Those of the first scan, by loader stage.
     pub(in crate::pipeline) first: BTreeMap<String, BTreeSet<u64>>,
     /// Those of them that were gone before they could be taken in.
-    pub(in crate::pipeline) gone: BTreeMap<String, BTreeSet<u64>>,
+    pub(in crate::pipeline) gone: BTreeMap<String, Vec<Absent>>,
     /// Admissions of each pool and lane, in the order of their draws.
-    pub(in crate::pipeline) admissions: BTreeMap<(String, Option<u32>), VecDeque<Admission>>,
+    pub(in crate::pipeline) admissions: BTreeMap<Taker, VecDeque<Admission>>,
     /// Draws of each pool and lane below these may have been made.
-    pub(in crate::pipeline) reached: BTreeMap<(String, Option<u32>), u64>,
+    pub(in crate::pipeline) reached: BTreeMap<Taker, u64>,
     /// Whether all ranks found the same files first.
     pub(in crate::pipeline) agreed: bool,
     /// Whether one of them began by resuming from a state.
@@ -278,6 +289,14 @@ impl History {
         self.read.iter().filter_map(mark).collect()
     }
 
+    /// Files of a loader stage that were gone before a pool and lane could take them in, and that it took in later, if at all.
+    pub(in crate::pipeline) fn gone(&self, loader: &str, taker: &Taker) -> impl Iterator<Item = u64> {
+        let of = move |pool: &str, lanes: &[u32]| pool == taker.0 && taker.1.is_none_or(|lane| lanes.contains(&lane));
+        let gone = self.gone.get(loader).into_iter().flatten();
+        let gone = gone.filter(move |gone| gone.of.as_ref().is_none_or(|(pool, lanes)| of(pool, lanes)));
+        gone.flat_map(|gone| &gone.files).copied()
+    }
+
     /// An id of a loader stage that no journal mentions, nor any above it.
     pub(in crate::pipeline) fn next(&self, loader: &str) -> u64 {
         self.numbers.values().filter_map(|numbers| numbers.get(loader)).map(Numbering::next).max().unwrap_or(0)
@@ -382,10 +401,10 @@ impl History {
                     numbers.know_anew(&files, common);
                     self.went_on |= !self.first.contains_key(&loader);
                 }
-                Event::Gone { loader, files } => {
+                Event::Gone { pool, lanes, loader, files } => {
                     let known = numbers.get(&loader);
-                    let files = files.iter().filter_map(|file| known?.of(*file));
-                    self.gone.entry(loader.clone()).or_default().extend(files);
+                    let files = files.iter().filter_map(|file| known?.of(*file)).collect();
+                    self.gone.entry(loader).or_default().push(Absent { of: pool.map(|pool| (pool, lanes)), files });
                 }
                 Event::Read { loader, files } => {
                     let (numbers, common) = of_loader(&mut numbers, common, &loader);

@@ -92,24 +92,19 @@ impl Kept {
         Some(each_once(all))
     }
 
-    /// Whether [`Kept::with_made`] has all that those states need.
-    pub(in crate::pipeline) fn is_known(&self) -> bool {
+    /// Whether [`Kept::with_made`] is known.
+    pub(in crate::pipeline) fn is_known(&self, chains: &[Arc<Chain>]) -> bool {
         let known = |states: &Mutex<VecDeque<Option<Ids>>>| {
             states.lock().unwrap_or_else(PoisonError::into_inner).iter().all(Option::is_some)
         };
-        known(&self.saved) && known(&self.made)
+        known(&self.saved) && known(&self.made) && chains.iter().all(|chain| chain.has_begun())
     }
 
-    /// What `chains` need, and the states that were saved and made last, as far as that is known; what arrivals replace that were not taken
-    /// in yet. `None` before each chain has begun.
+    /// Those, what the states need that were made last, and what arrivals replace that were not taken in yet.
     pub(in crate::pipeline) fn with_made(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
-        let mut ids = Vec::new();
-        for states in [&self.saved, &self.made] {
-            let states = states.lock().unwrap_or_else(PoisonError::into_inner);
-            states.iter().flatten().for_each(|needed| ids.extend_from_slice(needed));
-        }
+        let mut ids = self.with(chains)?;
+        ids.extend(all(&self.made)?);
         for chain in chains {
-            chain.needs(&mut ids)?;
             let inner = chain.lock();
             let waiting = inner.branches.iter().flat_map(Branch::not_taken);
             ids.extend(waiting.filter_map(|(_, old)| old));
@@ -144,7 +139,7 @@ pub(in crate::pipeline) fn oldest(
 
 impl Chain {
     /// Whether each input has its first scan.
-    pub(in crate::pipeline) fn has_begun(&self) -> bool {
+    fn has_begun(&self) -> bool {
         self.lock().branches.iter().all(|branch| branch.drawer.is_some() || !branch.snapshots.is_empty())
     }
 
@@ -229,14 +224,12 @@ mod tests {
         let made: Ids = saved.iter().copied().chain(21..25).chain(31..35).collect();
         assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(saved.clone()), Some(made)));
         kept.made(&state(None, 1, 2));
-        let known: Ids = saved.iter().copied().chain(22..25).chain(32..35).collect();
-        assert_eq!((kept.with(&[]), kept.with_made(&[]), kept.is_known()), (Some(saved), Some(known), false));
+        assert_eq!((kept.with(&[]), kept.with_made(&[])), (Some(saved), None), "nobody knows what it needs");
         kept.add(&state(None, 1, 2));
         assert_eq!(kept.with(&[]), None);
         (0..4).for_each(|_| kept.made(&state(Some("AA"), 1, 2)));
         (0..2).for_each(|_| kept.add(&state(Some("AA"), 1, 2)));
         assert_eq!(kept.with_made(&[]), Some(vec![0, 1, 2]), "the state before the scan is none of the last");
-        assert!(kept.is_known());
     }
 
     /// The oldest file of each stage, where these pools compare names by bytes.

@@ -240,7 +240,7 @@ fn renumber(output: &mut ChainState, ids: &HashMap<u64, u64>) {
                 new(&mut admission.id);
                 admission.old.iter_mut().for_each(new);
             }
-            for (id, old) in &mut branch.waiting {
+            for (id, old) in branch.waiting.iter_mut().chain(&mut branch.gone) {
                 new(id);
                 old.iter_mut().for_each(new);
             }

@@ -110,15 +110,12 @@ impl Recall {
     pub(in crate::pipeline) fn files(&self, loader: &str) -> Option<PastFiles> {
         let files = self.history.files.get(loader)?.clone();
         let next = self.history.next(loader);
-        let gone = self.history.gone.get(loader).cloned().unwrap_or_default();
-        if let Some(state) = &self.state {
-            // Of a state that was taken before any window was begun, they may be found again as new files. Else a lane may have them.
-            let (later, gone) = if state.has_begun() { (gone, BTreeSet::new()) } else { (BTreeSet::new(), gone) };
-            return Some(PastFiles { files, later, gone, next, ..PastFiles::default() });
+        if self.state.is_some() {
+            return Some(PastFiles { files, next, ..PastFiles::default() });
         }
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
-        Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay, next })
+        Some(PastFiles { later: later.collect(), files, fixed: self.replay, next })
     }
 
     /// The events that this process writes first to the journal that it appends to: its files, under this run's ids, and what its state
@@ -178,12 +175,13 @@ impl Recall {
     fn untaken(&self, roster: &Roster, told: &VecDeque<Admission>) -> Vec<(u64, Option<u64>)> {
         let loader = &roster.loader;
         let Some(files) = self.history.files.get(loader).filter(|_| !self.replay) else { return Vec::new() };
-        let first = || [&self.history.first, &self.history.gone].into_iter().filter_map(|of| of.get(loader)).flatten();
+        let first = || self.history.first.get(loader).into_iter().flatten().copied();
+        let gone = || self.history.gone.get(loader).into_iter().flatten().flat_map(|gone| &gone.files).copied();
         let mut taken: HashSet<u64> = match self.state.as_ref().and_then(|state| state.files.get(loader)) {
             Some(files) => files.iter().map(|file| file.id).collect(),
             // The state is of before the first scan: without a journal all that is there belongs to it.
             None if self.state.is_some() && !self.history.first.contains_key(loader) => return Vec::new(),
-            None => first().copied().collect(),
+            None => first().chain(gone()).collect(),
         };
         taken.extend(told.iter().map(|admission| admission.id));
         if files.iter().all(|file| taken.contains(&file.id)) {
@@ -266,7 +264,12 @@ impl Recall {
             branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
             // What is new stands after all that: several journals could not tell which came first at the same draw.
             branch.not_before = branch.reached.max(told.back().map_or(0, |last| last.at + 1));
-            let untaken = self.untaken(&branch.roster, &told);
+            if branch.drawer.is_none() {
+                branch.gone.extend(self.history.gone(&branch.roster.loader, &of).map(|id| (id, None)));
+            }
+            branch.gone.retain(|(id, _)| told.iter().all(|told| told.id != *id));
+            let mut untaken = self.untaken(&branch.roster, &told);
+            untaken.retain(|(id, _)| branch.gone.iter().all(|(gone, _)| gone != id));
             let Some(saved) = saved else {
                 (branch.begins_again, branch.replay, branch.waiting) = (true, told, untaken);
                 continue;

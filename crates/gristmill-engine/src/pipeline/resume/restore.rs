@@ -40,8 +40,9 @@ impl Chain {
                 let from = copy.as_ref().map_or(0, Drawer::at);
                 let admissions = branch.admissions.iter().chain(&branch.replay).filter(|a| a.at >= from).cloned();
                 let (admissions, waiting) = (admissions.collect(), branch.not_taken());
+                let gone = branch.gone.iter().filter(|(id, _)| branch.roster.knows(*id)).copied().collect();
                 let accept = branch.accept.as_ref().map(|accept| accept.state_before(head));
-                (copy, BranchState { head, taken, drawn, drawer: None, admissions, waiting, accept })
+                (copy, BranchState { head, taken, drawn, drawer: None, admissions, waiting, gone, accept })
             })
             .collect();
         drop(inner);
@@ -123,6 +124,7 @@ impl Chain {
     /// Makes the draws of a branch again, up to the saved one.
     fn restore_branch(&self, branch: &mut Branch, saved: &BranchState, lost: &dyn Fn(u64) -> bool) -> Result<()> {
         branch.waiting.clone_from(&saved.waiting);
+        branch.gone.clone_from(&saved.gone);
         let mut admissions = saved.admissions.iter().cloned().collect::<VecDeque<_>>();
         let Some(drawer_state) = &saved.drawer else {
             branch.replay = admissions;

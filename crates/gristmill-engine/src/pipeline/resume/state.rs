@@ -213,12 +213,6 @@ impl LoaderState {
         text.map_err(|e| Error::State(e.to_string()))
     }
 
-    /// Whether any window was begun.
-    pub(in crate::pipeline) fn has_begun(&self) -> bool {
-        let mut lanes = self.outputs.values().flat_map(|output| output.lanes.values());
-        lanes.any(|lane| lane.branches.iter().any(|branch| branch.drawer.is_some()))
-    }
-
     /// Batches of all outputs together.
     pub(in crate::pipeline) fn step(&self) -> u64 {
         self.outputs.values().map(|output| output.batch).sum()
@@ -354,6 +348,9 @@ pub(in crate::pipeline) struct BranchState {
     /// Files that are known and were not taken in yet, each with the one that it replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::pipeline) waiting: Vec<(u64, Option<u64>)>,
+    /// The same of files that had left when they were to be taken in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::pipeline) gone: Vec<(u64, Option<u64>)>,
     /// What was decided on the draws before `head`, where not every one is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::pipeline) accept: Option<AcceptState>,

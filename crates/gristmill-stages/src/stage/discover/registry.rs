@@ -140,6 +140,16 @@ impl Registry {
         self.left.insert(number).then_some(Change::Left { number })
     }
 
+    /// A file was not under this name when it was to be opened: it has left, or is under another name by now.
+    pub(super) fn gone(&mut self, number: u64, name: &str) -> Option<Change> {
+        let now = self.names.get(&number)?.clone();
+        if *now == *name {
+            return self.leave(name);
+        }
+        let file = self.known.get(&now).filter(|_| !self.left.contains(&number))?.stat(&now);
+        Some(Change::Moved { number, file })
+    }
+
     /// Forgets a file that has left; its name where it is back by now.
     pub(super) fn forget(&mut self, number: u64) -> Option<Arc<str>> {
         let name = self.names.remove(&number)?;
@@ -370,6 +380,25 @@ mod tests {
         assert!(registry.knows(&file) && registry.observe(&file, true).is_none());
         assert_eq!(registry.forget(0).as_deref(), Some("a"), "a registry that forgot it finds it again");
         assert_eq!(registry.observe(&file, true), Some(Change::New { number: 1, file }));
+    }
+
+    #[test]
+    fn what_was_gone_when_it_was_to_be_opened_is_reported_when_it_is_found_again() {
+        let (store, mut registry) = registry();
+        store.write("a", *b"bytes");
+        let file = store.stat("a").unwrap();
+        registry.observe(&file, true);
+        let moved = |file: &FileStat| Some(Change::Moved { number: 0, file: file.clone() });
+        assert_eq!(registry.gone(0, "a"), Some(Change::Left { number: 0 }));
+        assert!(registry.gone(0, "a").is_none() && !registry.knows(&file), "once; it is to be read");
+        assert_eq!(registry.observe(&file, true), moved(&file), "back before any listing missed it");
+        store.rename("a", "b");
+        let file = store.stat("b").unwrap();
+        assert_eq!(registry.observe(&file, true), moved(&file));
+        assert_eq!(registry.gone(0, "a"), moved(&file), "it was found under its new name meanwhile");
+        store.remove("b");
+        registry.leave("b");
+        assert!(registry.gone(0, "a").is_none() && registry.gone(1, "a").is_none());
     }
 
     #[test]

@@ -427,6 +427,9 @@ impl<T: FnMut(Change)> Discovery<T> {
                 Ok(_) => _ = self.leaving.remove(&name),
             }
         }
+        for (number, name) in self.search.store.readings().take_gone() {
+            self.registry.gone(number, &name).into_iter().for_each(&mut self.take);
+        }
         for number in self.search.store.readings().take_forgotten() {
             if let Some(name) = self.registry.forget(number) {
                 self.seen(&name);

@@ -23,6 +23,13 @@ impl SourceLog {
         std::mem::take(&mut lock(&self.state).left)
     }
 
+    /// A file was not under its name when it was to be opened: the search reports when it finds it again.
+    pub fn gone(&self, id: u64) {
+        if let Some(file) = self.stat(id) {
+            self.store.readings().gone(id ^ self.first_id(), file.name);
+        }
+    }
+
     /// Forgets a file that has left.
     pub fn forget(&self, id: u64) {
         if let Some(file) = self.stat(id) {

@@ -1,11 +1,13 @@
 //! Scans, files that are away and a room that is full -> what a reader begins, waits for and reports, without threads.
 
 use gristmill_runtime::runtime::journal::{Journal, Opening};
-use gristmill_stages::config::IoErrors;
+use gristmill_stages::config::{DataLoaderConfig, IoErrors};
 
+use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::event::Event;
 use crate::pipeline::loader::launch::tests::still::{Still, games, options};
-use crate::pipeline::resume::vanished::{Lost, Missing};
+use crate::pipeline::resume::journals::of_rank;
+use crate::pipeline::resume::vanished::Missing;
 use crate::preset::{Lc0Preset, lc0};
 
 #[test]
@@ -57,31 +59,52 @@ fn a_file_of_the_first_scan_that_left_before_any_draw_is_left_out() {
     assert_eq!(still.chain().lock().branches[0].drawer.as_ref().unwrap().live(), 5);
 }
 
+fn live(still: &Still) -> u64 {
+    still.chain().lock().branches[0].drawer.as_ref().unwrap().live()
+}
+
 /// Batches until the window has this number of chunks.
 fn fills(still: &Still, chunks: u64) {
-    let live = || still.chain().lock().branches[0].drawer.as_ref().unwrap().live();
     for _ in 0..20 {
         still.next().unwrap().unwrap();
-        if live() == chunks {
+        if live(still) == chunks {
             return;
         }
     }
-    panic!("{} chunks in place of {chunks}", live());
+    panic!("{} chunks in place of {chunks}", live(still));
+}
+
+/// Puts a run where its state or its journal says, once its searches have found all that is there.
+fn put(still: Still) -> Still {
+    still.search();
+    assert!(still.roster().ready());
+    still.recall().put_into(still.chain()).unwrap();
+    still
 }
 
 #[test]
-fn what_a_first_admission_found_gone_is_another_file_wherever_it_is_found() {
-    for (back, early) in [("a.tar", false), ("b/c.tar", false), ("b/c.tar", true)] {
+fn what_a_first_admission_found_gone_is_taken_in_wherever_it_is_found() {
+    let cases = [("a.tar", false), ("b/c.tar", false), ("b/c.tar", true)];
+    for ((back, made), (rank, world)) in cases.into_iter().flat_map(|case| [(case, (0, 1)), (case, (1, 2))]) {
         let (folder, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         games(folder.path(), 1, 10, Some(5));
         let tar = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let (first, away) = (folder.path().join("a.tar"), aside.path().join("away"));
         std::fs::rename(tar, &first).unwrap();
         std::fs::create_dir(folder.path().join("b")).unwrap();
-        let still = Still::new(&lc0(&options(&[folder.path()])).unwrap());
+        let ranks = DataLoaderConfig {
+            lanes: Some(world),
+            rank: Some(rank),
+            world_size: Some(world),
+            ..lc0(&options(&[folder.path()])).unwrap()
+        };
+        let journal = of_rank(&aside.path().join("journal"), rank.into(), world.into());
+        let whole = Still::new(&ranks).begun();
+        let all = live(&whole);
+        let still = Still::new(&DataLoaderConfig { journal: Some(aside.path().join("journal")), ..ranks.clone() });
         still.search();
         let files = still.roster().files();
-        if early {
+        if made {
             still.made();
         }
         std::fs::rename(&first, &away).unwrap();
@@ -90,32 +113,31 @@ fn what_a_first_admission_found_gone_is_another_file_wherever_it_is_found() {
             still.unnoticed();
             still.turn();
         }
-        fills(&still, 5);
+        still.next().unwrap().unwrap();
+        let others = live(&still);
+        assert!(others > 0 && others < all);
+        let alone = still.state();
+        // One of several ranks forgets nothing. A state of before the first scan does not say what it needs.
+        if !made {
+            still.search();
+            still.forget();
+            assert_eq!(still.roster().knows(still.chain().lock().branches[0].gone[0].0), world > 1);
+        }
         std::fs::rename(&away, folder.path().join(back)).unwrap();
         still.search();
-        still.forget();
-        still.search();
-        fills(&still, 10);
-        let again = Still::resumed(&still.config, still.state(), Missing::Refuse);
-        again.search();
-        assert!(again.roster().ready());
-        again.chain().restore(&still.chain().state(), &Lost::default()).unwrap();
+        fills(&still, all);
+        let again = put(Still::resumed(&whole.config, still.state(), Missing::Refuse));
         assert!(still.batches(3) == again.batches(3));
-
-        // A run that begins again, and ended before it had found it.
-        let loader = still.roster().loader.clone();
-        let gone = files.iter().find(|file| file.name == "a.tar").unwrap().id;
-        let journal = aside.path().join("journal");
-        let events = [
-            Event::Seed(3),
-            Event::Initial { loader: loader.clone(), files },
-            Event::Gone { loader, files: vec![gone] },
-        ];
-        Journal::opened(&journal, Opening::New).unwrap().append(&events).unwrap();
-        let options = Lc0Preset { journal: Some(journal), ..options(&[folder.path()]) };
-        let again = Still::new(&lc0(&options).unwrap()).begun();
-        assert_eq!(again.chain().lock().branches[0].drawer.as_ref().unwrap().live(), 5);
-        fills(&again, 10);
+        // Without a journal only the state says that it was to come.
+        fills(&put(Still::resumed(&whole.config, alone, Missing::Refuse)), all);
+        let told = Journal::read_to::<Event>(&journal).unwrap().0;
+        let initial = Event::Initial { loader: still.roster().loader.clone(), files };
+        let whole = of_rank(&aside.path().join("whole"), rank.into(), world.into());
+        Journal::opened(&whole, Opening::New).unwrap().append(&[vec![Event::Seed(3), initial], told].concat()).unwrap();
+        let journal = Some(aside.path().join("whole"));
+        let begins = put(Still::new(&DataLoaderConfig { journal, ..ranks })).begun();
+        assert_eq!(live(&begins), others, "as the journal tells");
+        fills(&begins, all);
     }
 }
 
@@ -144,4 +166,29 @@ fn the_chunk_of_the_next_row_is_read_where_there_is_no_room() {
         held.extend(std::iter::from_fn(stored));
     }
     assert!(still.next().unwrap().is_some(), "beside {} buffers", held.len());
+}
+
+#[test]
+fn a_file_that_one_rank_found_gone_is_in_the_windows_of_the_others() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(folder.path(), 1, 10, Some(5));
+    let config = DataLoaderConfig { lanes: Some(2), ..lc0(&options(&[folder.path()])).unwrap() };
+    let lanes = |still: &Still| {
+        let inner = still.chain().lock();
+        let live = |branch: &Branch| branch.drawer.as_ref().unwrap().live();
+        inner.branches.iter().map(live).collect::<Vec<u64>>()
+    };
+    let whole = Still::new(&config).begun();
+    let (all, files, loader) = (lanes(&whole), whole.roster().files(), whole.roster().loader.clone());
+    let pool = whole.chain().lock().branches[0].plan.stage.clone();
+    let initial = [Event::Seed(3), Event::Initial { loader: loader.clone(), files: files.clone() }];
+    let gone = Event::Gone { pool: Some(pool), lanes: vec![1], loader, files: vec![files[0].id] };
+    let path = notes.path().join("journal");
+    for (rank, events) in [initial.to_vec(), [&initial[..], &[gone]].concat()].into_iter().enumerate() {
+        Journal::opened(&of_rank(&path, rank as u64, 2), Opening::New).unwrap().append(&events).unwrap();
+    }
+    let again = put(Still::new(&DataLoaderConfig { journal: Some(path), ..config })).begun();
+    assert!(lanes(&again)[0] == all[0] && lanes(&again)[1] < all[1]);
+    (0..4).for_each(|_| drop(again.next().unwrap().unwrap()));
+    assert_eq!(lanes(&again), all);
 }

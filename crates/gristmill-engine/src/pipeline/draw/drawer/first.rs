@@ -36,8 +36,8 @@ pub(in crate::pipeline) struct Opening<'a> {
 /// What came of a first admission.
 #[derive(Debug)]
 pub(in crate::pipeline) enum Begun {
-    /// A drawer for each lane, the ids of files that are gone, and whether any lane of any rank has a chunk.
-    Whole(Vec<Drawer>, Vec<u64>, bool),
+    /// A drawer for each lane, with the ids of files that are gone and would have been in it, and whether any lane of any rank has a chunk.
+    Whole(Vec<(Drawer, Vec<u64>)>, bool),
     /// A file cannot be read now that belongs to it: it is to be made again.
     Lacks(u64),
 }
@@ -51,7 +51,7 @@ pub(in crate::pipeline) fn unable(text: &str) -> Error {
 impl Drawer {
     /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds.
     ///
-    /// A container that cannot be indexed is left out, the log counts it; the ids of files that are gone are returned, too.
+    /// A container that cannot be indexed is left out, the log counts it; of each lane the ids of files that are gone are returned, too.
     /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped; what reading says where the
     /// stream does not wait.
     pub(in crate::pipeline) fn first(
@@ -62,14 +62,14 @@ impl Drawer {
         anchors: &Anchors,
         Opening { stop, outages, skip, drawn, later }: Opening<'_>,
     ) -> Result<Begun> {
-        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new(), false)) };
+        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), false)) };
         let is_first = |file: &&Recorded| later.iter().any(|later| !later.contains(&file.id));
         let mut order: Vec<&Recorded> = files.iter().filter(is_first).collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (gristmill_runtime::key::of_name(&file.name), &file.name));
         }
         let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
-        let (mut gone, mut missed, mut found) = (Vec::new(), None, false);
+        let (mut gone, mut missed, mut found) = (vec![Vec::new(); plans.len()], None, false);
         for file in order.iter().rev() {
             // Indexing many containers takes long: a stop need not wait for it.
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
@@ -95,7 +95,9 @@ impl Drawer {
                 Err(Error::State(text)) if !skip => return Err(unable(&text)),
                 Err(e) if has_left(&e) && drawn && !skip => return Err(unable(&log.lost(file.id, &e))),
                 Err(e) => {
-                    gone.extend(has_left(&e).then_some(file.id));
+                    for ((gone, first), later) in gone.iter_mut().zip(&firsts).zip(later).filter(|_| has_left(&e)) {
+                        gone.extend((!first.is_full() && !later.contains(&file.id)).then_some(file.id));
+                    }
                     if let Error::Format(e) = e {
                         log.log().note(&e);
                     }
@@ -114,7 +116,7 @@ impl Drawer {
             return Ok(Begun::Lacks(id));
         }
         let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first.cut(), anchors));
-        Ok(Begun::Whole(drawers.collect(), gone, found))
+        Ok(Begun::Whole(drawers.zip(gone).collect(), found))
     }
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {

@@ -61,7 +61,11 @@ fn the_journals_of_all_ranks_tell_of_one_run_under_common_ids() {
     let events = [admit(9, 2, "c", None), reached(12), admit(5, 3, "d", Some(1))];
     write(&of_rank(&path, 0, 2), &[&[Event::Seed(7), initial(&known)], &events[..]].concat());
     // The other one found the same first, and gave the two that came later other ids.
-    let events = [admit(9, 3, "c", None), reached(10), Event::Gone { loader: "load".into(), files: vec![0] }];
+    let events = [
+        admit(9, 3, "c", None),
+        reached(10),
+        Event::Gone { pool: Some("pool".into()), lanes: vec![1], loader: "load".into(), files: vec![0] },
+    ];
     write(&of_rank(&path, 1, 2), &[&[Event::Seed(7), initial(&known)], &events[..]].concat());
     let history = read(&path).unwrap();
     let files: Vec<(u64, &str)> = history.files["load"].iter().map(|file| (file.id, file.name.as_str())).collect();
@@ -70,7 +74,8 @@ fn the_journals_of_all_ranks_tell_of_one_run_under_common_ids() {
         history.admissions[&("pool".into(), None)].iter().map(|told| (told.at, told.id, told.old)).collect();
     assert_eq!(told, [(5, 3, Some(1)), (9, 2, None)], "in the order of draws, and what both tell once");
     assert_eq!((history.seed, history.agreed, history.went_on), (Some(7), true, false));
-    assert_eq!((&history.first["load"], &history.gone["load"]), (&BTreeSet::from([0, 1]), &BTreeSet::from([0])));
+    let gone = |lane| history.gone("load", &("pool".into(), lane)).collect::<Vec<u64>>();
+    assert_eq!((&history.first["load"], gone(Some(1)), gone(Some(0))), (&BTreeSet::from([0, 1]), vec![0], vec![]));
     assert_eq!((history.reached[&("pool".into(), None)], history.next("load"), history.next("other")), (12, 4, 0));
     // What this run would write first to the journal of the second: `c` has another id.
     let again = history.untold(&of_rank(&path, 1, 2));
