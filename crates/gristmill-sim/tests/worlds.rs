@@ -216,6 +216,7 @@ fn ranks_resume_from_a_whole_step_or_begin_again_whatever_a_crash_leaves() {
     keeps::<Training>(31..32, 2);
     keeps::<Training>(39..40, 0);
     keeps::<Training>(20057..20058, 0);
+    keeps::<Training>(44_786_000..44_786_001, 0);
 }
 
 /// What `make sim-planted` and `make models-planted` plant has to fit the sources as they are.

@@ -65,6 +65,7 @@ impl Training {
         }
         s.deeds.clear();
         (s.watch, s.pool, s.lanes) = (false, Some(s.pool.unwrap_or(4)), self.ranks);
+        s.batch = s.batch.next_multiple_of(self.ranks as usize);
         (0..self.ranks).map(|rank| Scenario { ranks: (self.ranks, rank), ..s.clone() }).collect()
     }
 
