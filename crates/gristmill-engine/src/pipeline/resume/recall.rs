@@ -171,23 +171,25 @@ impl Recall {
     }
 
     /// Files of which journals tell that came after the state, or after the first scan, and of which they do not tell that a
-    /// branch took them in: somebody else did, or found them and ended before anybody could. With what each replaces.
-    fn untaken(&self, roster: &Roster, told: &VecDeque<Admission>) -> Vec<(u64, Option<u64>)> {
+    /// branch took them in: somebody else did, or found them and ended before anybody could. With what each replaces. None of those that
+    /// are `gone`, which nobody took in either: what has their bytes now is no file that was taken.
+    fn untaken(&self, roster: &Roster, told: &VecDeque<Admission>, gone: &HashSet<u64>) -> Vec<(u64, Option<u64>)> {
         let loader = &roster.loader;
         let Some(files) = self.history.files.get(loader).filter(|_| !self.replay) else { return Vec::new() };
         let first = || self.history.first.get(loader).into_iter().flatten().copied();
-        let gone = || self.history.gone.get(loader).into_iter().flatten().flat_map(|gone| &gone.files).copied();
+        let lacked = || self.history.gone.get(loader).into_iter().flatten().flat_map(|gone| &gone.files).copied();
         let mut taken: HashSet<u64> = match self.state.as_ref().and_then(|state| state.files.get(loader)) {
             Some(files) => files.iter().map(|file| file.id).collect(),
             // The state is of before the first scan: without a journal all that is there belongs to it.
             None if self.state.is_some() && !self.history.first.contains_key(loader) => return Vec::new(),
-            None => first().chain(gone()).collect(),
+            None => first().chain(lacked()).collect(),
         };
         taken.extend(told.iter().map(|admission| admission.id));
         if files.iter().all(|file| taken.contains(&file.id)) {
             return Vec::new();
         }
-        let there: HashSet<u64> = taken.iter().map(|id| roster.of_same_file(*id)).collect();
+        let there: HashSet<u64> = taken.difference(gone).map(|id| roster.of_same_file(*id)).collect();
+        taken.extend(gone);
         let admissions = self.history.admissions.values().flatten();
         let replaced: HashMap<u64, u64> = admissions.filter_map(|told| Some((told.id, told.old?))).collect();
         let mut names: HashMap<&str, u64> = HashMap::new();
@@ -268,8 +270,8 @@ impl Recall {
                 branch.gone.extend(self.history.gone(&branch.roster.loader, &of).map(|id| (id, None)));
             }
             branch.gone.retain(|(id, _)| told.iter().all(|told| told.id != *id));
-            let mut untaken = self.untaken(&branch.roster, &told);
-            untaken.retain(|(id, _)| branch.gone.iter().all(|(gone, _)| gone != id));
+            let gone = branch.gone.iter().map(|(id, _)| *id).collect();
+            let untaken = self.untaken(&branch.roster, &told, &gone);
             let Some(saved) = saved else {
                 (branch.begins_again, branch.replay, branch.waiting) = (true, told, untaken);
                 continue;

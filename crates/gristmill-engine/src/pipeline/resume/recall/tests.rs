@@ -1,5 +1,6 @@
 //! What runs find of an earlier one: nothing, a journal, a state, or both.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use gristmill_runtime::runtime::journal::Journal;
@@ -175,7 +176,7 @@ fn what_came_after_the_state_and_no_branch_took_in_is_taken_first_with_what_it_r
     let again = Still::resumed(&config, state, Missing::Skip);
     again.search();
     assert!(again.roster().ready());
-    let untaken = again.recall().untaken(again.roster(), &VecDeque::new());
+    let untaken = again.recall().untaken(again.roster(), &VecDeque::new(), &HashSet::new());
     assert_eq!(untaken, [(2, None), (4, Some(1))], "nor is what has left among them");
 }
 
