@@ -115,10 +115,20 @@ impl Games {
         }
     }
 
+    /// Those of some games that a refusal names.
+    fn named<'a>(games: &'a [PathBuf], refused: &str) -> Vec<&'a PathBuf> {
+        games.iter().filter(|game| refused.contains(&format!("`{}`", key(game)))).collect()
+    }
+
+    /// Whether a refusal names games, and all of them are there.
+    pub(crate) fn are_there(&self, refused: &str) -> bool {
+        let named = Self::named(&self.all[..self.came], refused);
+        !named.is_empty() && named.iter().all(|game| self.place(game).is_some())
+    }
+
     /// Puts back what a refusal names; how many.
     pub(crate) fn put_back(&self, refused: &str) -> usize {
-        let named = |path: &&PathBuf| refused.contains(&format!("`{}`", path.file_name().unwrap().to_str().unwrap()));
-        let named: Vec<&PathBuf> = self.all[..self.left].iter().filter(named).collect();
+        let named = Self::named(&self.all[..self.left], refused);
         named.iter().for_each(|path| std::fs::hard_link(path, self.live.join(path.file_name().unwrap())).unwrap());
         named.len()
     }

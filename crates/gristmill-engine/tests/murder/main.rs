@@ -382,11 +382,11 @@ fn batch_of(line: &str) -> Option<u64> {
 }
 
 /// Puts back what a refused start named; whether there was one. A start that games changed beside may have met one that was
-/// written again between its listing and its opening: the next start finds that one.
+/// written again between its listing and its opening, or before it had seen that the game does not grow: the next start finds that one.
 fn mend(run: &Run, games: &Games, changing: bool) -> bool {
     let Ok(refused) = std::fs::read_to_string(run.at("refused")) else { return false };
     std::fs::remove_file(run.at("refused")).unwrap();
-    let overtaken = changing && refused.contains("it was written over since");
+    let overtaken = changing && (refused.contains("it was written over since") || games.are_there(&refused));
     // Empty where it was killed while it wrote this.
     assert!(refused.is_empty() || overtaken || games.put_back(&refused) > 0, "{refused}");
     !refused.is_empty()
