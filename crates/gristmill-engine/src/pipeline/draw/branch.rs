@@ -266,7 +266,7 @@ impl Branch {
         let back = self.roster.back(&mut self.gone, &mut self.returns);
         for (id, mut old) in std::mem::take(&mut self.waiting).into_iter().chain(back).chain(arrivals) {
             // What was never taken in cannot be replaced, only what it was to replace.
-            if let Some(at) = self.gone.iter().position(|(gone, _)| Some(*gone) == old) {
+            if let Some(at) = old.and_then(|old| self.gone.iter().position(|(gone, _)| *gone == old)) {
                 old = self.gone.remove(at).1;
             }
             if let Some(at) = self.waiting.iter().position(|(waits, _)| Some(*waits) == old) {

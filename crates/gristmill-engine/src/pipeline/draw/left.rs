@@ -116,7 +116,9 @@ impl Roster {
     /// A file was gone when it was to be taken in.
     pub(in crate::pipeline) fn leaves(&self, id: u64) {
         let mut names = self.lock();
-        names.left.insert(id);
+        if !names.left.insert(id) {
+            return;
+        }
         let log_id = if self.recorded.is_none() { Some(id) } else { names.to_log.get(&id).copied() };
         log_id.into_iter().for_each(|log_id| self.log().gone(log_id));
     }
