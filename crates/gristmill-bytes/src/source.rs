@@ -9,6 +9,9 @@ use crate::error::{Error, Kind, Result};
 use crate::head::Head;
 use crate::layout::Layout;
 
+/// What takes the bytes of spans: the number of a span, and its bytes in pieces that follow each other.
+pub type Take<'t> = dyn FnMut(usize, &[&[u8]]) -> Result<()> + 't;
+
 /// Named bytes that can be read at any offset, from many threads at once.
 pub trait ReadAt: Send + Sync {
     /// Length in bytes.
@@ -25,11 +28,11 @@ pub trait ReadAt: Send + Sync {
     /// Reads spans whole, as many at a time as the place of the bytes does best, and gives each with its number as it comes.
     ///
     /// Errors: the first of reading, `Truncated` among them; and those of `each`. Other spans may have come before.
-    fn read_spans(&self, spans: &[Span], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn read_spans(&self, spans: &[Span], each: &mut Take<'_>) -> Result<()> {
         let mut bytes = Vec::new();
         for (i, span) in spans.iter().enumerate() {
             read_span(self, *span, span.len, &mut bytes)?;
-            each(i, &bytes)?;
+            each(i, &[&bytes])?;
         }
         Ok(())
     }
@@ -362,8 +365,8 @@ mod tests {
         assert!(buf.capacity() < 16, "no more memory than is needed: {}", buf.capacity());
         let spans = [Span { offset: 9, len: 7 }, Span { offset: 0, len: 2 }, Span { offset: 14, len: Span::REST }];
         let mut found = Vec::new();
-        let mut each = |i: usize, bytes: &[u8]| {
-            found.push((i, bytes.to_vec()));
+        let mut each = |i: usize, pieces: &[&[u8]]| {
+            found.push((i, pieces.concat()));
             Ok(())
         };
         file.read_spans(&spans[..2], &mut each).unwrap();

@@ -176,10 +176,14 @@ fn whole(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     // The request that opened the file brought its beginning.
     let began = size.min(BEGINNING);
     let read = file.read_at(0, &mut bytes[..began]).map_err(named)? as u64;
-    let pieces: Vec<Span> =
+    let spans: Vec<Span> =
         (read..len).step_by(PIECE as usize).map(|offset| Span { offset, len: PIECE.min(len - offset) }).collect();
-    file.read_spans(&pieces, &mut |i, piece| {
-        bytes[pieces[i].offset as usize..][..piece.len()].copy_from_slice(piece);
+    file.read_spans(&spans, &mut |i, pieces| {
+        let mut at = spans[i].offset as usize;
+        for piece in pieces {
+            bytes[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
         Ok(())
     })
     .map_err(named)?;

@@ -4,7 +4,6 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +16,7 @@ use super::bucket::AT_ONCE;
 use super::cache::{self, OUTGOING};
 use super::files;
 use super::outgoing::Target;
+use super::twin::write_pieces;
 use crate::runtime::seed::fresh_root;
 use crate::{Error, Result};
 
@@ -234,7 +234,7 @@ fn fetched(object: &Path, file: &SentFile, path: &Path, each: &mut dyn FnMut() -
             at += len;
         }
         let full = |e: std::io::Error| FormatError::from(e).in_source(path.display().to_string());
-        there.read_spans(&spans, &mut |i, bytes| to.write_all_at(bytes, spans[i].offset).map_err(full))?;
+        there.read_spans(&spans, &mut |i, pieces| write_pieces(&to, pieces, spans[i].offset).map_err(full))?;
         each()?;
     }
     to.sync_all().map_err(refused)?;

@@ -8,19 +8,20 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use gristmill_format::source::{ReadAt, Span};
+use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::blocks::{BLOCK, missing, requests};
+use super::blocks::{BLOCK, missing};
 use super::cache::{self, BYTES, Place};
 use crate::runtime::sync::atomic::{AtomicU64, Ordering};
 use crate::runtime::sync::{Condvar, Mutex, MutexGuard};
 
+mod arriving;
 mod bounded;
 mod claims;
 
+pub(super) use arriving::write_pieces;
 use bounded::Bound;
 pub use bounded::{Hold, Pins};
 use claims::Claim;
@@ -248,61 +249,6 @@ impl Twin {
         self.there[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Release);
         self.missing.fetch_sub(1, Ordering::Release);
     }
-
-    fn span(&self, first: u64, behind: u64) -> Span {
-        let offset = first * BLOCK;
-        Span { offset, len: (behind * BLOCK).min(self.len) - offset }
-    }
-
-    /// Of blocks that this process has not, those that no other process brought whole either.
-    fn known(&self, blocks: &[u64]) -> Result<Vec<u64>> {
-        let Some(journal) = &self.journal else { return Ok(blocks.to_vec()) };
-        let (mut unknown, mut bytes) = (Vec::new(), Vec::new());
-        for block in blocks {
-            let mut noted = [0; 8];
-            journal.read_exact_at(&mut noted, block * 8)?;
-            let noted = u64::from_le_bytes(noted);
-            if noted != 0 {
-                let span = self.span(*block, block + 1);
-                bytes.resize(span.len as usize, 0);
-                self.kept.as_ref().unwrap_or(&self.file).read_exact_at(&mut bytes, span.offset)?;
-                if checksum(&bytes) == noted {
-                    if self.kept.is_some() {
-                        self.file.write_all_at(&bytes, span.offset)?;
-                    }
-                    self.arrive(*block);
-                    continue;
-                }
-            }
-            unknown.push(*block);
-        }
-        Ok(unknown)
-    }
-
-    /// Notes the checksum of a block for other processes, or 0 for one that is not there.
-    fn note(&self, block: u64, sum: u64) -> Result<()> {
-        match &self.journal {
-            Some(journal) if self.kept.is_none() => Ok(journal.write_all_at(&sum.to_le_bytes(), block * 8)?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fetches blocks, neighbours in one request.
-    fn fetch(&self, blocks: &[u64]) -> Result<()> {
-        if let Some(bound) = &self.bound {
-            bound.takes(self, blocks)?;
-        }
-        let runs = requests(blocks.iter().copied());
-        let spans: Vec<Span> = runs.iter().map(|(first, behind)| self.span(*first, *behind)).collect();
-        self.from.read_spans(&spans, &mut |i, bytes| {
-            self.file.write_all_at(bytes, spans[i].offset)?;
-            for (block, bytes) in (runs[i].0..runs[i].1).zip(bytes.chunks(BLOCK as usize)) {
-                self.note(block, checksum(bytes))?;
-                self.arrive(block);
-            }
-            Ok(())
-        })
-    }
 }
 
 fn sized(file: &File, len: u64) -> Result<()> {
@@ -311,11 +257,6 @@ fn sized(file: &File, len: u64) -> Result<()> {
 
 fn has_len(file: &File, len: u64) -> bool {
     file.metadata().is_ok_and(|meta| meta.len() == len)
-}
-
-/// The checksum of a block, as the journal has it: never the 0 of a block that is not there.
-fn checksum(bytes: &[u8]) -> u64 {
-    xxh3_64(bytes).max(1)
 }
 
 #[cfg(test)]

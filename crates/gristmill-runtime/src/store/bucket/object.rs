@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use gristmill_format::source::{ReadAt, Span};
+use gristmill_format::source::{ReadAt, Span, Take};
 use gristmill_format::{Error, Kind, Result};
 use object_store::ObjectMeta;
 use object_store::path::Path as Key;
@@ -117,7 +117,7 @@ impl ReadAt for Object {
         Some(xxh3_64(format!("{} {} {}", stat.inode, stat.size, stat.mtime_ns).as_bytes()))
     }
 
-    fn read_spans(&self, spans: &[Span], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn read_spans(&self, spans: &[Span], each: &mut Take<'_>) -> Result<()> {
         self.requests.get_all(&self.key, spans, &self.meta, each)
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use gristmill_format::source::Span;
+use gristmill_format::source::{Span, Take};
 use gristmill_format::{Error, Kind, Result};
 use object_store::path::Path as Key;
 use object_store::{Error as Refusal, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -101,7 +101,7 @@ impl Requests {
                 let meta = self.head(key)?;
                 if meta.size == 0 { Ok((meta, Bytes::new())) } else { Err(e) }
             }
-            answer => answer,
+            answer => answer.map(|(meta, pieces)| (meta, joined(pieces))),
         }
     }
 
@@ -109,10 +109,11 @@ impl Requests {
     ///
     /// Errors, with the URL: `Io` with the cause; `Refused` for one that was replaced; `Truncated` for one that is shorter.
     pub(super) fn get(self: &Arc<Self>, key: &Key, range: Range<u64>, opened: &ObjectMeta) -> Result<Bytes> {
-        net::wait(Arc::clone(self).bytes(key.clone(), range, opened.clone()))?
+        net::wait(Arc::clone(self).pieces(key.clone(), range, opened.clone()))?.map(joined)
     }
 
-    /// Spans of an object that was opened before, several at once; each is given with its number as it comes.
+    /// Spans of an object that was opened before, several at once; each is given with its number as it comes, in the pieces that it came in:
+    /// to make one of them would take the thread of all requests about as long as to receive them.
     ///
     /// Errors: as [`Requests::get`], and those of `each`.
     pub(super) fn get_all(
@@ -120,7 +121,7 @@ impl Requests {
         key: &Key,
         spans: &[Span],
         opened: &ObjectMeta,
-        each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+        each: &mut Take<'_>,
     ) -> Result<()> {
         let at_once = at_once(spans.iter().map(|span| span.len).max().unwrap_or(0));
         let (send, mut receive) = mpsc::channel(AT_ONCE);
@@ -130,7 +131,7 @@ impl Requests {
                 let (own, key, opened) = (Arc::clone(&own), key.clone(), opened.clone());
                 async move {
                     let _room = own.room.acquire_many(taken(span.len)).await;
-                    (i, Arc::clone(&own).bytes(key, span.offset..span.offset + span.len, opened).await)
+                    (i, Arc::clone(&own).pieces(key, span.offset..span.offset + span.len, opened).await)
                 }
             };
             let mut answers = stream::iter(spans.into_iter().enumerate()).map(one).buffer_unordered(at_once);
@@ -141,8 +142,9 @@ impl Requests {
                 }
             }
         })?;
-        while let Some((i, bytes)) = receive.blocking_recv() {
-            each(i, &bytes?)?;
+        while let Some((i, pieces)) = receive.blocking_recv() {
+            let pieces: Vec<Bytes> = pieces?;
+            each(i, &pieces.iter().map(|piece| &piece[..]).collect::<Vec<_>>())?;
         }
         Ok(())
     }
@@ -186,39 +188,47 @@ impl Requests {
         self.ask(&prefix, 0, make).await
     }
 
-    async fn bytes(self: Arc<Self>, key: Key, range: Range<u64>, opened: ObjectMeta) -> Result<Bytes> {
+    /// Bytes of an object that was opened before, in the pieces that they came in.
+    async fn pieces(self: Arc<Self>, key: Key, range: Range<u64>, opened: ObjectMeta) -> Result<Vec<Bytes>> {
         let (start, wanted) = (range.start, range.end - range.start);
-        let (meta, bytes) = Arc::clone(&self).range(key.clone(), range, opened.e_tag.clone()).await?;
+        let (meta, pieces) = Arc::clone(&self).range(key.clone(), range, opened.e_tag.clone()).await?;
         let is_same = (meta.size, &meta.e_tag) == (opened.size, &opened.e_tag);
         // Without a tag the time tells.
         if !is_same || meta.e_tag.is_none() && meta.last_modified != opened.last_modified {
             let refusal = Refusal::Precondition { path: key.to_string(), source: "another object".into() };
             return Err(self.named(&key, Failed::Refused(refusal)));
         }
-        if bytes.len() as u64 != wanted {
-            let detail = format!("expected {wanted} bytes, the answer has {}", bytes.len());
+        let came = len(&pieces);
+        if came != wanted {
+            let detail = format!("expected {wanted} bytes, the answer has {came}");
             return Err(Error::new(Kind::Truncated, detail).at_byte(start).in_source(format!("{}/{key}", self.url)));
         }
-        Ok(bytes)
+        Ok(pieces)
     }
 
     /// What of a range an object has.
-    async fn range(self: Arc<Self>, key: Key, range: Range<u64>, etag: Option<String>) -> Result<(ObjectMeta, Bytes)> {
-        let make = |client: Arc<dyn ObjectStore>| -> Try<(ObjectMeta, Bytes)> {
+    async fn range(
+        self: Arc<Self>,
+        key: Key,
+        range: Range<u64>,
+        etag: Option<String>,
+    ) -> Result<(ObjectMeta, Vec<Bytes>)> {
+        let make = |client: Arc<dyn ObjectStore>| -> Try<(ObjectMeta, Vec<Bytes>)> {
             let (key, range, if_match, counts) = (key.clone(), range.clone(), etag.clone(), Arc::clone(&self.counts));
             Box::pin(async move {
                 let options =
                     GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
                 let answer = client.get_opts(&key, options).await?;
                 let (meta, got) = (answer.meta.clone(), answer.range.clone());
-                let bytes = answer.bytes().await?;
-                counts.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                let pieces: Vec<Bytes> = answer.into_stream().try_collect().await?;
+                let came = len(&pieces);
+                counts.bytes.fetch_add(came, Ordering::Relaxed);
                 let expected = range.start..range.end.min(meta.size);
-                if got != expected || bytes.len() as u64 != expected.end - expected.start {
-                    let source = format!("bytes {expected:?} were asked for, {} of {got:?} came", bytes.len()).into();
+                if got != expected || came != expected.end - expected.start {
+                    let source = format!("bytes {expected:?} were asked for, {came} of {got:?} came").into();
                     return Err(Refusal::Generic { store: "bucket", source });
                 }
-                Ok((meta, bytes))
+                Ok((meta, pieces))
             })
         };
         self.ask(&key, range.end - range.start, make).await
@@ -265,6 +275,19 @@ impl Requests {
             }
         };
         error.in_source(format!("{}/{key}", self.url))
+    }
+}
+
+/// How many bytes pieces have together.
+fn len(pieces: &[Bytes]) -> u64 {
+    pieces.iter().map(|piece| piece.len() as u64).sum()
+}
+
+/// Pieces that follow each other -> their bytes.
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 | 1 => pieces.pop().unwrap_or_default(),
+        _ => pieces.concat().into(),
     }
 }
 
