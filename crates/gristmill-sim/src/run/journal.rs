@@ -91,7 +91,9 @@ fn file(of: &Value, disk: &Disk) -> Result<File, String> {
     let is_it = |bytes: &&Arc<[u8]>| read.is_none_or(|read| format!("{:016x}", oracle::digest(bytes)) == read);
     // A file of which nothing was read before gave no row: one that replaced it may have its id, and is what was read.
     let later = read.map_or_else(Vec::new, |_| disk.versions_after(name, mtime));
-    let bytes = versions.iter().chain(&later).find(is_it);
+    // Another that replaced it with its time may have another size.
+    let of_size = versions.iter().filter(|bytes| of["size"] == bytes.len());
+    let bytes = of_size.chain(&versions).chain(&later).find(is_it);
     let bytes = bytes.ok_or_else(|| format!("there was no {name} of {mtime} with {read:?}"))?;
     Ok(File { id, ..File::of(name, bytes) })
 }
