@@ -90,6 +90,19 @@ pub trait FrameTable: Send + Sync + Debug {
         Ok(claims)
     }
 
+    /// What other threads bring of the files that these records are read from. Claims nothing. `None` if there is something to claim, or if
+    /// the table has no files.
+    ///
+    /// Errors: as [`FrameTable::gather`].
+    fn awaited(&self, rows: &[Range<u64>]) -> Result<Option<Vec<Claims>>> {
+        let (mut claims, mut are_claimed) = (Vec::new(), !self.files().is_empty());
+        self.needs(rows, &mut |file, ranges| {
+            are_claimed = are_claimed && file.awaited(ranges, &mut claims);
+            Ok(())
+        })?;
+        Ok(are_claimed.then_some(claims))
+    }
+
     /// Counts of what this process asks of the stores that it fetches records from, those of one store perhaps several times.
     fn counts(&self) -> Vec<Arc<Counts>> {
         self.files().iter().filter_map(|file| file.counts()).collect()

@@ -9,6 +9,7 @@ mod counting;
 mod damage;
 mod damaging;
 mod feeding;
+mod fetching;
 mod finding;
 mod fixture;
 mod forms;

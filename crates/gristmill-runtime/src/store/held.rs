@@ -193,6 +193,15 @@ impl HeldFile {
         self.twin()?.claim(&self.within(ranges))
     }
 
+    /// Adds to `claims` what other threads bring of these ranges, where the file is elsewhere. Returns `false` if there is something to claim.
+    pub fn awaited(&self, ranges: &[(usize, usize)], claims: &mut Vec<Claims>) -> bool {
+        let Some(twin) = self.twin() else { return true };
+        let awaited = twin.awaited(&self.within(ranges));
+        let are_claimed = awaited.is_some();
+        claims.extend(awaited);
+        are_claimed
+    }
+
     /// Fetches these ranges again, once, where their bytes turned out to be wrong: `false` of a file that is all here, whose
     /// bytes stay what they are.
     ///

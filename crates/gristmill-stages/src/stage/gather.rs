@@ -1,6 +1,8 @@
 //! Position in the stream -> which of the selected rows stands there, in which epoch: the plan of index feeding.
 //! Pure arithmetic in O(1) memory: any position at any time. Reads no row.
 
+use std::ops::Range;
+
 use gristmill_runtime::runtime::permute::Permutation;
 use gristmill_runtime::runtime::seed::Key;
 
@@ -135,6 +137,13 @@ impl Epoch {
         let Inner::Blocks(blocks) = &self.order else { return None };
         let group = blocks.group_of(place);
         Some((group, blocks.members(group).map(|block| blocks.extent(block)).collect()))
+    }
+
+    /// The ranges of rows that the groups of blocks of some places, at least one, are made of. `None` in other orders.
+    pub fn blocks(&self, places: Range<u64>) -> Option<Vec<(u64, u64)>> {
+        let Inner::Blocks(blocks) = &self.order else { return None };
+        let groups = blocks.group_of(places.start)..=blocks.group_of(places.end - 1);
+        Some(groups.flat_map(|group| blocks.members(group)).map(|block| blocks.extent(block)).collect())
     }
 }
 

@@ -269,6 +269,20 @@ impl Assembly {
         Ok(self.table.claim(&rows)?)
     }
 
+    /// What other readers bring of `rows` of the table, or of its files where there are none: everything that a batch of these rows reads.
+    /// Claims nothing. `None` if there is something to claim, or if a batch reads rows beside its own.
+    pub(super) fn awaited(&self, rows: Option<&[Range<u64>]>) -> Result<Option<Vec<Claims>>> {
+        match rows {
+            Some(_) if self.is_viewed() => Ok(None),
+            Some(rows) => Ok(self.table.awaited(rows)?),
+            None => {
+                let (files, mut claims) = (self.table.files(), Vec::new());
+                let are_claimed = files.iter().all(|file| file.awaited(&[(0, usize::MAX)], &mut claims));
+                Ok((are_claimed && !files.is_empty()).then_some(claims))
+            }
+        }
+    }
+
     /// The rows of the table that the steps of `rows` are read from.
     pub(super) fn read_for(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<Vec<Range<u64>>> {
         self.find_all(rows, scratch)?;
@@ -276,13 +290,17 @@ impl Assembly {
         Ok(picks.map(|pick| pick.row..pick.row + 1).collect())
     }
 
+    /// Whether a batch reads steps beside its rows.
+    fn is_viewed(&self) -> bool {
+        self.parts.iter().any(|part| part.window.is_some())
+    }
+
     /// Finds the steps of `rows` for each part.
     fn find_all(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
         let Scratch { parts, mask, .. } = scratch;
         parts.resize_with(self.parts.len(), PartScratch::default);
         mask.clear();
-        let is_viewed = self.parts.iter().any(|part| part.window.is_some());
-        let games = if is_viewed { Some(self.table.chunks()?) } else { None };
+        let games = if self.is_viewed() { Some(self.table.chunks()?) } else { None };
         for (i, (part, scratch)) in self.parts.iter().zip(parts).enumerate() {
             scratch.picks.clear();
             scratch.runs.clear();

@@ -17,8 +17,8 @@ use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
 use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks, Time};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
+use gristmill_runtime::store::Pins;
 use gristmill_runtime::store::bucket::Traffic;
-use gristmill_runtime::store::{Claims, Pins};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Copier, Scratch};
@@ -92,7 +92,7 @@ pub(super) struct Inner {
     /// What of a table that is elsewhere was fetched; none of one that is not.
     pub(super) fetched: Option<Fetched>,
     /// Batches whose blocks other readers bring: by the first, the batch after the last one, and their claims.
-    awaited: BTreeMap<u64, (u64, Vec<Claims>)>,
+    awaited: BTreeMap<u64, (u64, fetching::Awaited)>,
     /// Whether a reader waits for the blocks of others.
     is_awaiting: bool,
     /// Pins of blocks, each with the batch after the last one that needs them. They are dropped when the batches below that were made.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_format::Result;
 
+use super::super::blocks::missing;
 use super::{Pins, Twin};
 
 /// Blocks that a thread brings; others wait for them until this ends, however it does.
@@ -75,6 +76,15 @@ impl Twin {
     pub(in crate::store) fn has_all(&self) -> bool {
         self.bound.is_none() && self.missing.load(Ordering::Acquire) == 0
     }
+
+    /// Claims nothing of `ranges` (byte ranges, cut at the end of the file): waits for the blocks that other threads bring. `None` if there
+    /// is a block to claim, or if blocks of this twin may be freed.
+    pub(in crate::store) fn awaited(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims> {
+        let fetched = self.fetching();
+        let wanted = missing(ranges, self.len, |block| self.is_there(block));
+        let are_claimed = self.bound.is_none() && wanted.iter().all(|block| fetched.contains(block));
+        are_claimed.then(|| Claims { twin: Arc::clone(self), ours: None, wanted, pins: None })
+    }
 }
 
 impl Drop for Claim {
@@ -84,5 +94,48 @@ impl Drop for Claim {
             fetched.remove(block);
         });
         self.twin.arrived.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use gristmill_format::source::ReadAt;
+
+    use super::super::super::blocks::BLOCK;
+    use super::*;
+
+    /// As many bytes.
+    struct Sevens(u64);
+
+    impl ReadAt for Sevens {
+        fn len(&self) -> Result<u64> {
+            Ok(self.0)
+        }
+
+        fn read_at(&self, _offset: u64, buf: &mut [u8]) -> Result<usize> {
+            buf.fill(7);
+            Ok(buf.len())
+        }
+    }
+
+    #[test]
+    fn what_is_claimed_or_there_is_awaited_and_nothing_else() {
+        let far = Arc::new(Sevens(5 * BLOCK));
+        let twin = Arc::new(Twin::new(Path::new("memory://x/rows"), far).unwrap());
+        let two = [(0, 2 * BLOCK)];
+        assert!(twin.awaited(&two).is_none(), "nobody brings them");
+        let first = twin.claim(&[(0, BLOCK)]).unwrap();
+        assert!(twin.awaited(&two).is_none(), "nobody brings the second one");
+        let second = twin.claim(&two).unwrap();
+        let mut awaited = [twin.awaited(&two).unwrap()];
+        assert!(!Claims::bring_ours(&mut awaited).unwrap(), "it has nothing to bring");
+        Claims::bring(vec![first]).unwrap();
+        assert!(!Claims::are_there(&mut awaited) && twin.awaited(&two).is_some(), "one is there, and one on its way");
+        drop(second);
+        assert!(twin.awaited(&two).is_none(), "who claimed it gave it up");
+        Claims::bring(Vec::from(awaited)).unwrap();
+        assert!(twin.awaited(&two).is_some() && twin.awaited(&[(0, u64::MAX)]).is_none());
     }
 }

@@ -14,6 +14,22 @@ use gristmill_runtime::table::{FrameTable, Pick};
 use super::super::bounded::next_step;
 use super::{Feed, Inner};
 
+/// The most rows of groups for each row of the batches in them, for a reader to go by the groups.
+const MOST_ROWS: u64 = 32;
+
+/// What some batches need of a table that is elsewhere.
+pub(super) struct Awaited {
+    claims: Vec<Claims>,
+    /// Whether `claims` has blocks that these batches may not need, all of them claimed for earlier batches.
+    more: bool,
+}
+
+impl From<Vec<Claims>> for Awaited {
+    fn from(claims: Vec<Claims>) -> Self {
+        Awaited { claims, more: false }
+    }
+}
+
 /// The keeper of a feed, and its next step.
 #[derive(Debug)]
 pub(super) struct Keeping {
@@ -36,23 +52,33 @@ impl Feed {
     /// fetch. Returns `false` if there is nothing to do now.
     pub(super) fn fetch_some(&self) -> bool {
         let there = self.lock().all_there();
-        if let Some((range, claims)) = there {
-            self.brought(range, Claims::bring(claims).map_err(Into::into));
+        if let Some((range, awaited)) = there {
+            let brought = self.wait_for(&range, awaited);
+            self.brought(range, brought);
         } else if let Some((range, claimed)) = self.claim_next() {
             // While this reader waits for its blocks, another one claims what comes next.
             self.shared.signal.notify_one(Lane::Read);
             self.bring(range, claimed);
         } else {
-            let Some((range, claims)) = self.lock().next_awaited() else { return false };
-            let brought = Claims::bring(claims);
+            let Some((range, awaited)) = self.lock().next_awaited() else { return false };
+            let brought = self.wait_for(&range, awaited);
             self.lock().is_awaiting = false;
-            self.brought(range, brought.map_err(Into::into));
+            self.brought(range, brought);
         }
         true
     }
 
+    /// Waits for what other readers bring for the batches of `range`.
+    fn wait_for(&self, range: &Range<u64>, awaited: Awaited) -> Result<Vec<Pins>> {
+        match Claims::bring(awaited.claims) {
+            // Perhaps these batches do not need the block that could not be read.
+            Err(_) if awaited.more => Ok(Claims::bring(self.claim(range)?)?),
+            brought => Ok(brought?),
+        }
+    }
+
     /// Claims what the next batches need, in the order of batches. `None` if there is nothing to fetch now.
-    fn claim_next(&self) -> Option<(Range<u64>, Result<Vec<Claims>>)> {
+    fn claim_next(&self) -> Option<(Range<u64>, Result<Awaited>)> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keeping) = &mut *turn {
             return self.claim_some(keeping);
@@ -60,32 +86,54 @@ impl Feed {
         let mut inner = self.lock();
         let (delivered, end) = (inner.delivered, self.plan.batches());
         let range = inner.fetched.as_mut()?.begin(delivered, end)?;
-        let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
         self.further(&inner);
         drop(inner);
-        let mut all = Vec::new();
-        // Which rows a batch reads takes a worker's time to find: nobody asks once all files are there.
+        let claimed = match self.claimed_already(&range) {
+            Some(claims) => Ok(Awaited { claims, more: true }),
+            None => self.claim(&range).map(Awaited::from),
+        };
+        drop(turn);
+        Some((range, claimed))
+    }
+
+    /// What other readers bring of all that the batches of `range` may read. `None` if something of that is left to claim. To find out which
+    /// rows a batch reads takes a worker's time, and most batches read what earlier ones claimed.
+    fn claimed_already(&self, range: &Range<u64>) -> Option<Vec<Claims>> {
         let files = self.assembly.table().files();
-        let is_there = !files.is_empty() && files.iter().all(|file| file.has_all());
-        let batches = if is_there { range.end..range.end } else { range.clone() };
-        let found = batches.filter(|number| self.plan.beyond(*number) == *number).try_for_each(|number| {
-            let rows = self.plan.share(number).rows;
-            self.plan.picks(number, 0, rows, &mut picks, false)?;
+        if !files.is_empty() && files.iter().all(|file| file.has_all()) {
+            return Some(Vec::new());
+        }
+        let Some(rows) = self.plan.groups_of(range.start, range.end - 1) else {
+            return self.assembly.awaited(None).ok()?;
+        };
+        let of_groups: u64 = rows.iter().map(|rows| rows.end - rows.start).sum();
+        let of_batches = (range.end - range.start).saturating_mul(self.plan.batch_rows() as u64);
+        // Files of large groups may take as long as the rows of few batches.
+        let is_quicker = of_batches.saturating_mul(MOST_ROWS) >= of_groups;
+        is_quicker.then(|| self.assembly.awaited(Some(&rows)).ok()).flatten().flatten()
+    }
+
+    /// Claims what the batches of `range` read.
+    fn claim(&self, range: &Range<u64>) -> Result<Vec<Claims>> {
+        let (mut picks, mut scratch) = self.lock().spare.pop().unwrap_or_default();
+        let mut all = Vec::new();
+        let mut batches = range.clone().filter(|number| self.plan.beyond(*number) == *number);
+        let found = batches.try_for_each(|number| {
+            self.plan.picks(number, 0, self.plan.share(number).rows, &mut picks, false)?;
             all.append(&mut picks);
             Ok(())
         });
         let claimed = found.and_then(|()| self.assembly.claim(&all, &mut scratch));
-        drop(turn);
         self.lock().spare.push((picks, scratch));
-        Some((range, claimed))
+        claimed
     }
 
     /// Fetches what this reader claimed for the batches of `range`. If other readers still bring some of their blocks, they are awaited.
-    fn bring(&self, range: Range<u64>, claimed: Result<Vec<Claims>>) {
-        let brought = claimed.and_then(|mut claims| Ok((Claims::bring_ours(&mut claims)?, claims)));
+    fn bring(&self, range: Range<u64>, claimed: Result<Awaited>) {
+        let brought = claimed.and_then(|mut awaited| Ok((Claims::bring_ours(&mut awaited.claims)?, awaited)));
         match brought {
-            Ok((true, claims)) => self.brought(range, Claims::bring(claims).map_err(Into::into)),
-            Ok((false, claims)) => _ = self.lock().awaited.insert(range.start, (range.end, claims)),
+            Ok((true, awaited)) => self.brought(range, Claims::bring(awaited.claims).map_err(Into::into)),
+            Ok((false, awaited)) => _ = self.lock().awaited.insert(range.start, (range.end, awaited)),
             Err(e) => self.brought(range, Err(e)),
         }
     }
@@ -113,7 +161,7 @@ impl Feed {
 
     /// Claims the blocks that the next batches need. `None` if no batch is left, if enough is fetched, or if a batch that is not made yet
     /// needs the blocks that the step frees.
-    fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Vec<Claims>>)> {
+    fn claim_some(&self, keeping: &mut Keeping) -> Option<(Range<u64>, Result<Awaited>)> {
         if keeping.next.is_none() {
             keeping.next = self.next_of(&mut keeping.keeper);
             if keeping.next.is_none() {
@@ -131,7 +179,7 @@ impl Feed {
         drop(inner);
         let (range, step) = keeping.next.take()?;
         let files = self.assembly.table().files();
-        Some((range, step.and_then(|step| Ok(keeping.keeper.claim(&step, &files)?))))
+        Some((range, step.and_then(|step| Ok(keeping.keeper.claim(&step, &files)?.into()))))
     }
 
     fn next_of(&self, keeper: &mut Keeper) -> Option<(Range<u64>, Result<Step>)> {
@@ -171,17 +219,17 @@ impl Feed {
 
 impl Inner {
     /// Awaited batches whose blocks are all there.
-    fn all_there(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
+    fn all_there(&mut self) -> Option<(Range<u64>, Awaited)> {
         let mut all = self.awaited.iter_mut();
-        let first = all.find_map(|(first, (_, claims))| Claims::are_there(claims).then_some(*first))?;
-        self.awaited.remove(&first).map(|(end, claims)| (first..end, claims))
+        let first = all.find_map(|(first, (_, awaited))| Claims::are_there(&mut awaited.claims).then_some(*first))?;
+        self.awaited.remove(&first).map(|(end, awaited)| (first..end, awaited))
     }
 
     /// The awaited batches that come soonest, if no other reader waits: one is enough.
-    fn next_awaited(&mut self) -> Option<(Range<u64>, Vec<Claims>)> {
-        let (first, (end, claims)) = if self.is_awaiting { None } else { self.awaited.pop_first() }?;
+    fn next_awaited(&mut self) -> Option<(Range<u64>, Awaited)> {
+        let (first, (end, awaited)) = if self.is_awaiting { None } else { self.awaited.pop_first() }?;
         self.is_awaiting = true;
-        Some((first..end, claims))
+        Some((first..end, awaited))
     }
 }
 

@@ -58,6 +58,23 @@ impl Plan {
         groups
     }
 
+    /// The rows of the groups that batches `first..=last` have rows of, all of one epoch. `None` if the order has no groups, if the batches
+    /// are of several epochs, or if they have no rows.
+    pub(in crate::pipeline::index) fn groups_of(&self, first: u64, last: u64) -> Option<Vec<Range<u64>>> {
+        if self.sampler.is_some() || self.mixed.is_some() {
+            return None;
+        }
+        let (begin, (behind, end)) = (self.span(first).0, self.span(last));
+        let behind = behind.saturating_add(self.batch).min(end.unwrap_or(u64::MAX));
+        let epoch = begin / self.gather.rows();
+        let (place, behind) = (begin % self.gather.rows(), behind.checked_sub(epoch * self.gather.rows())?);
+        if behind > self.gather.rows() || behind <= place {
+            return None;
+        }
+        let blocks = self.gather.epoch(epoch).blocks(place..behind)?;
+        Some(self.ranges(&blocks).into_iter().map(|(start, end)| start..end).collect())
+    }
+
     /// The most batches that have rows of one group. `None` if the order has no groups.
     pub(in crate::pipeline::index) fn group_batches(&self) -> Option<u64> {
         let rows = self.gather.group_rows().filter(|_| self.sampler.is_none() && self.mixed.is_none())?;

@@ -1,5 +1,7 @@
 //! Plans of a few rows: every batch, place and digest against the order that the plan says.
 
+use std::ops::Range;
+
 use gristmill_format::encode::RandomBits;
 use gristmill_stages::config::MixConfig;
 
@@ -190,6 +192,34 @@ fn a_plan_ends_where_its_passes_do() {
     let rank = IndexConfig { rank: 1, world_size: 2, ..config(Some(3)) };
     assert_eq!((0..4).map(|i| plan(rank.clone(), 20).epoch(2, i)).collect::<Vec<_>>(), [0, 0, 1, 1]);
     assert_eq!((2..6).map(|i| three.epoch(2, i)).collect::<Vec<_>>(), [0, 0, 1, 1]);
+}
+
+#[test]
+fn groups_of_batches_have_all_of_their_rows() {
+    let config =
+        |shuffle, apart| IndexConfig { batch_size: 5, epochs: Some(2), shuffle, apart, ..IndexConfig::default() };
+    for (rows, apart) in [(47, true), (47, false), (60, false), (9, true)] {
+        let plan = plan(config(Shuffle::Blocks { rows: 4, blocks: 3 }, apart), rows);
+        let last = plan.batches().unwrap();
+        for (first, last) in (0..last).flat_map(|first| (first..last).map(move |last| (first, last))) {
+            let is_one = plan.epoch(first, 0) == plan.epoch(last, plan.share(last).rows - 1);
+            let groups = plan.groups_of(first, last);
+            assert_eq!(groups.is_some(), is_one, "{rows}: {first}..={last}");
+            let Some(groups) = groups else { continue };
+            let all = plan.groups(first).into_iter();
+            let theirs = all.filter(|group| group.batches.start <= last && first < group.batches.end);
+            let theirs: Vec<Range<u64>> = theirs.flat_map(|group| group.rows).map(|(start, end)| start..end).collect();
+            assert_eq!(groups, theirs, "{rows}: {first}..={last}");
+            let read = (first..=last).flat_map(|number| batch(&plan, number));
+            assert!(
+                { read }.all(|pick| groups.iter().any(|rows| rows.contains(&pick.row))),
+                "{rows}: {first}..={last}"
+            );
+        }
+    }
+    let late = plan(config(Shuffle::Blocks { rows: 4, blocks: 3 }, true), 45).late(1, 40);
+    assert!((9..18).all(|number| late.groups_of(number, number).is_some() == (late.beyond(number) == number)));
+    assert!(plan(config(Shuffle::Rows, true), 47).groups_of(0, 1).is_none());
 }
 
 /// Of each row, and of what is no row of the plan, the batches that it is in.
