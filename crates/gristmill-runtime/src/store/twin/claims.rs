@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_format::Result;
 
-use super::super::blocks::missing;
+use super::super::blocks::{BLOCK, missing};
 use super::{Pins, Twin};
 
 /// Blocks that a thread brings; others wait for them until this ends, however it does.
@@ -81,6 +81,11 @@ impl Twin {
     /// is a block to claim, or if blocks of this twin may be freed.
     pub(in crate::store) fn awaited(self: &Arc<Self>, ranges: &[(u64, u64)]) -> Option<Claims> {
         let fetched = self.fetching();
+        // A long file has many blocks to look at, and readers mostly want all of it.
+        let is_all = |(start, end): &(u64, u64)| *start < BLOCK && *end >= self.len;
+        if ranges.iter().any(is_all) && (fetched.len() as u64) < self.missing.load(Ordering::Acquire) {
+            return None;
+        }
         let wanted = missing(ranges, self.len, |block| self.is_there(block));
         let are_claimed = self.bound.is_none() && wanted.iter().all(|block| fetched.contains(block));
         are_claimed.then(|| Claims { twin: Arc::clone(self), ours: None, wanted, pins: None })
@@ -103,7 +108,6 @@ mod tests {
 
     use gristmill_format::source::ReadAt;
 
-    use super::super::super::blocks::BLOCK;
     use super::*;
 
     /// As many bytes.
