@@ -25,11 +25,10 @@ pub struct Asked {
 impl Asked {
     /// Adds the requests for blocks of a file of `len` bytes. `runs` are ranges of blocks, one for each request.
     pub(super) fn ask(&mut self, runs: Vec<(u64, u64)>, len: u64) {
-        let sizes = runs.iter().map(|(first, behind)| bytes(*first, *behind, len));
-        let longest = sizes.clone().max().unwrap_or(0);
-        self.bytes += sizes.sum::<u64>();
+        let bytes = runs.iter().map(|(first, behind)| bytes(*first, *behind, len)).sum();
+        self.bytes += bytes;
         self.requests += runs.len() as u64;
-        self.turns += runs.len().div_ceil(at_once(longest)) as u64;
+        self.turns += runs.len().div_ceil(at_once(runs.len(), bytes)) as u64;
     }
 }
 

@@ -28,7 +28,7 @@ pub(in crate::store) const AT_ONCE: usize = 8;
 /// The most requests for one object that run at once, if they bring few bytes.
 const MOST_AT_ONCE: u64 = 64;
 
-/// Bytes that the running requests for one object bring together, at most. [`AT_ONCE`] requests may bring more.
+/// Bytes that the running requests for one object bring together, on average. [`AT_ONCE`] requests may bring more.
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
 /// Bytes that the running requests of one bucket bring together, at most, of all readers.
@@ -50,9 +50,10 @@ fn taken(len: u64) -> u32 {
     (len.clamp(LEAST, ROOM) / UNIT) as u32
 }
 
-/// How many requests for one object run at once, if the longest request brings `longest` bytes.
-pub(in crate::store) fn at_once(longest: u64) -> usize {
-    (BYTES_AT_ONCE / longest.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
+/// How many of `requests` for one object, which bring `bytes` together, run at once.
+pub(in crate::store) fn at_once(requests: usize, bytes: u64) -> usize {
+    let mean = bytes / (requests as u64).max(1);
+    (BYTES_AT_ONCE / mean.max(1)).clamp(AT_ONCE as u64, MOST_AT_ONCE) as usize
 }
 
 /// What requests are made with.
@@ -123,7 +124,7 @@ impl Requests {
         opened: &ObjectMeta,
         each: &mut Take<'_>,
     ) -> Result<()> {
-        let at_once = at_once(spans.iter().map(|span| span.len).max().unwrap_or(0));
+        let at_once = at_once(spans.len(), spans.iter().map(|span| span.len).sum());
         let (send, mut receive) = mpsc::channel(AT_ONCE);
         let (own, key, opened, spans) = (Arc::clone(self), key.clone(), opened.clone(), spans.to_vec());
         net::start(async move {
@@ -294,6 +295,13 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_small_requests_run_at_once_beside_a_long_one() {
+        let small = 256 << 10;
+        assert_eq!(at_once(100, 99 * small + (4 << 20)), 64, "one that is long takes no place of the others");
+        assert_eq!([at_once(20, 20 << 20), at_once(9, 9 * (64 << 20)), at_once(0, 0)], [32, 8, 64]);
+    }
 
     #[test]
     fn the_room_holds_many_small_requests_and_any_large_one() {
