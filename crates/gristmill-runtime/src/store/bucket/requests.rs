@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use gristmill_format::source::{Span, Take};
 use gristmill_format::{Error, Kind, Result};
 use object_store::path::Path as Key;
@@ -36,6 +36,9 @@ const ROOM: u64 = 128 << 20;
 
 /// Bytes of [`ROOM`] that each request takes, however few bytes it brings: so at most 256 run at once.
 const LEAST: u64 = 512 << 10;
+
+/// Pieces of an answer that stay as they came. More are joined: those of some bytes each would take more memory than their bytes.
+const MOST_PIECES: usize = 1024;
 
 /// Bytes of [`ROOM`] that are counted as one.
 const UNIT: u64 = 64 << 10;
@@ -221,7 +224,7 @@ impl Requests {
                     GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
                 let answer = client.get_opts(&key, options).await?;
                 let (meta, got) = (answer.meta.clone(), answer.range.clone());
-                let pieces: Vec<Bytes> = answer.into_stream().try_collect().await?;
+                let pieces = collected(answer.into_stream(), range.end - range.start).await?;
                 let came = len(&pieces);
                 counts.bytes.fetch_add(came, Ordering::Relaxed);
                 let expected = range.start..range.end.min(meta.size);
@@ -279,6 +282,26 @@ impl Requests {
     }
 }
 
+/// The pieces of an answer to a request for `wanted` bytes. Of a longer one it takes the pieces up to the one that is too much.
+async fn collected<E>(
+    mut answer: impl Stream<Item = std::result::Result<Bytes, E>> + Unpin,
+    wanted: u64,
+) -> std::result::Result<Vec<Bytes>, E> {
+    let (mut pieces, mut rest, mut came) = (Vec::new(), Vec::new(), 0);
+    while let Some(piece) = answer.try_next().await? {
+        came += piece.len() as u64;
+        match pieces.len() < MOST_PIECES {
+            true => pieces.push(piece),
+            false => rest.extend_from_slice(&piece),
+        }
+        if came > wanted {
+            break;
+        }
+    }
+    pieces.extend((!rest.is_empty()).then(|| rest.into()));
+    Ok(pieces)
+}
+
 /// How many bytes pieces have together.
 fn len(pieces: &[Bytes]) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
@@ -301,6 +324,22 @@ mod tests {
         let small = 256 << 10;
         assert_eq!(at_once(100, 99 * small + (4 << 20)), 64, "one that is long takes no place of the others");
         assert_eq!([at_once(20, 20 << 20), at_once(9, 9 * (64 << 20)), at_once(0, 0)], [32, 8, 64]);
+    }
+
+    #[test]
+    fn an_answer_has_no_more_pieces_and_bytes_than_it_may() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let come = |many: usize, wanted: u64| {
+            let answer = stream::iter((0..many).map(|i| Ok::<_, Error>(Bytes::from(vec![i as u8; 3]))));
+            runtime.block_on(collected(answer, wanted)).unwrap()
+        };
+        let expected = |many: usize| (0..many).flat_map(|i| [i as u8; 3]).collect::<Vec<u8>>();
+        for many in [0, 1, MOST_PIECES, MOST_PIECES + 1, 5000] {
+            let pieces = come(many, 3 * many as u64);
+            assert_eq!(pieces.len(), many.min(MOST_PIECES + 1));
+            assert!(joined(pieces) == expected(many), "{many}");
+        }
+        assert_eq!(len(&come(5000, 30)), 33, "it is too long, and no more of it is taken");
     }
 
     #[test]

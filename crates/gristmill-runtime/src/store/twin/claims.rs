@@ -1,8 +1,8 @@
 //! Blocks of a twin that are wanted -> which thread brings which. A thread brings what it claimed, and waits for others only if it is
 //! asked to. No block is claimed twice at once.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use gristmill_format::Result;
 
@@ -53,6 +53,17 @@ impl Claims {
             }
             wanted.is_empty()
         })
+    }
+
+    /// Waits while other threads bring any of the blocks, and brings none. Returns whether all are there: a thread may give up its claim.
+    pub fn wait(all: &mut [Self]) -> bool {
+        for Claims { twin, wanted, .. } in &mut *all {
+            let mut fetched = twin.fetching();
+            while wanted.iter().any(|block| fetched.contains(block)) {
+                fetched = twin.arrived.wait(fetched).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        Claims::are_there(all)
     }
 
     /// Brings the blocks of all claims, and waits for those that other threads bring. Returns their pins: nobody frees these blocks while
@@ -137,9 +148,13 @@ mod tests {
         assert!(!Claims::bring_ours(&mut awaited).unwrap(), "it has nothing to bring");
         Claims::bring(vec![first]).unwrap();
         assert!(!Claims::are_there(&mut awaited) && twin.awaited(&two).is_some(), "one is there, and one on its way");
-        drop(second);
-        assert!(twin.awaited(&two).is_none(), "who claimed it gave it up");
-        Claims::bring(Vec::from(awaited)).unwrap();
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| Claims::wait(&mut awaited));
+            drop(second);
+            assert!(!waits.join().unwrap() && twin.awaited(&two).is_none(), "who claimed it gave it up");
+        });
+        Claims::bring(vec![twin.claim(&two).unwrap()]).unwrap();
+        assert!(Claims::wait(&mut awaited));
         assert!(twin.awaited(&two).is_some() && twin.awaited(&[(0, u64::MAX)]).is_none());
     }
 }

@@ -68,13 +68,13 @@ impl Feed {
         true
     }
 
-    /// Waits for what other readers bring for the batches of `range`.
-    fn wait_for(&self, range: &Range<u64>, awaited: Awaited) -> Result<Vec<Pins>> {
-        match Claims::bring(awaited.claims) {
-            // Perhaps these batches do not need the block that could not be read.
-            Err(_) if awaited.more => Ok(Claims::bring(self.claim(range)?)?),
-            brought => Ok(brought?),
+    /// Waits for what other readers bring for the batches of `range`, and brings what they gave up.
+    fn wait_for(&self, range: &Range<u64>, Awaited { mut claims, more }: Awaited) -> Result<Vec<Pins>> {
+        if more && !Claims::wait(&mut claims) {
+            // These batches may not need the block that could not be read.
+            claims = self.claim(range)?;
         }
+        Ok(Claims::bring(claims)?)
     }
 
     /// Claims what the next batches need, in the order of batches. `None` if there is nothing to fetch now.
