@@ -245,6 +245,23 @@ def test_stopping_is_idempotent_and_final(games: Path) -> None:
         next(loader)
 
 
+def rule_of(task: Path) -> int:
+    """How the system schedules a thread, by field 41 of its counts."""
+    return int((task / "stat").read_text().rpartition(")")[2].split()[38])
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="skipped: this system has no such rule")
+def test_threads_that_a_consumer_wakes_give_way_to_it(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        loader.get_next()
+        tasks = {task: (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+        ours = {name for name in tasks.values() if name.startswith("gm-")}
+        assert {name.split("-")[1] for name in ours} >= {"work", "read"}, ours
+        rules = {task.name: rule_of(task) for task, name in tasks.items() if name in ours}
+        assert set(rules.values()) == {os.SCHED_BATCH}, rules
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER, "the rule of the trainer's thread is its own"
+
+
 def test_nothing_runs_before_it_is_asked_for(games: Path) -> None:
     before = len(os.listdir("/proc/self/task"))
     loader = gm.DataLoader(gm.presets.lc0(games, **STREAM))

@@ -106,6 +106,7 @@ const PLACES: [Place; 9] = [
             ("gristmill-format/benches/inflate.rs", "measures libdeflate bare"),
             ("gristmill-engine/benches/hanse.rs", "measures stock zlib"),
             ("gristmill-engine/benches/passes.rs", "measures stock zlib"),
+            ("gristmill-runtime/src/runtime/cores.rs", "tells the system that a thread gives way"),
             ("gristmill-runtime/src/runtime/pages.rs", "is an allocator, which gives large blocks back"),
             ("gristmill-runtime/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-runtime/src/runtime/pinned.rs", "calls the driver of a GPU"),

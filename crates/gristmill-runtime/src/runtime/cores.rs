@@ -1,5 +1,7 @@
 //! What a thread got of the cores: how long it ran, and how long it was ready to run and had none. As the system counts it.
-//! Nothing where the system does not count: then nobody is said to lack a core.
+//! Nothing where the system does not count: then nobody is said to lack a core. Here a thread also gives way to others.
+
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -31,6 +33,18 @@ fn read(file: &File) -> Option<Spent> {
     Some(Spent { ran: next()?, held_up: next()? })
 }
 
+/// From now on the calling thread takes no core from another one at the moment in which it wakes: it waits for its turn, or for a free core.
+/// Its share of the cores stays as it was. So a trainer that takes a batch goes on, where the thread that it wakes would go first. Threads
+/// that the calling thread starts do the same. Nothing changes where the system has no such rule, or refuses it.
+pub fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        let priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0 is the calling thread, and the call reads `priority` only while it lasts.
+        let _refused = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
+    }
+}
+
 /// How often the calling thread waited for the disk because bytes that it touched were not in memory.
 pub fn major_faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
@@ -41,6 +55,27 @@ pub fn major_faults() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Number `at` of what the system says of the calling thread: 1 is its number, and 2, its name, is left out.
+    #[cfg(target_os = "linux")]
+    fn stat(at: usize) -> i64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(at - 3).unwrap().parse().unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_gives_way_keeps_its_priority_and_others_their_rule() {
+        let rule_and_priority = || (stat(41), stat(19));
+        let (before, batch) = (rule_and_priority(), i64::from(libc::SCHED_BATCH));
+        std::thread::spawn(move || {
+            give_way();
+            assert_eq!(rule_and_priority(), (batch, before.1));
+        })
+        .join()
+        .unwrap();
+        assert_eq!(rule_and_priority(), before);
+    }
 
     #[test]
     fn work_is_counted_and_sleep_is_not() {

@@ -133,6 +133,12 @@ impl<T> Handoff<T> {
         }
     }
 
+    /// Whether at most half of the items that may wait do: a consumer wakes producers then, and not each time that it takes an item, since
+    /// to wake a thread takes its own time.
+    pub fn is_half_empty(&self) -> bool {
+        2 * self.lock().items.len() <= self.capacity
+    }
+
     /// Closes the queue: nothing more can be offered, what waits can still be taken.
     pub fn close(&self) {
         self.lock().closed = true;
@@ -183,6 +189,19 @@ mod tests {
             assert_eq!((counts.put, counts.dropped, counts.waiting), (5 - refused as u64, dropped, 3), "{policy:?}");
             assert_eq!(drain(&queue), kept, "{policy:?}");
             assert_eq!(queue.counts().got, 3);
+        }
+    }
+
+    #[test]
+    fn producers_are_needed_once_half_of_the_queue_is_taken() {
+        for (capacity, enough) in [(1, 1), (2, 2), (4, 3), (5, 3)] {
+            let queue = Handoff::new(capacity, WhenFull::Block);
+            let needed = |queue: &Handoff<usize>| queue.is_half_empty();
+            for waiting in 0..capacity {
+                assert_eq!(needed(&queue), waiting < enough, "{waiting} of {capacity}");
+                queue.offer(waiting).unwrap();
+            }
+            assert!(!needed(&queue), "it is full");
         }
     }
 

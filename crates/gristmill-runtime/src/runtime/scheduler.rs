@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::cores::Spent;
+use super::cores::{Spent, give_way};
 use super::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, thread};
 
@@ -220,6 +220,7 @@ impl Scheduler {
         let entry = Leave { roll: Arc::clone(&roll), name: own };
         thread::Builder::new().name(format!("gm-{name}")).spawn(move || {
             let _entry = entry;
+            give_way();
             body();
         })?;
         Ok(())

@@ -214,7 +214,7 @@ impl Feed {
                 if delivery.is_ok() {
                     self.uncounted().push_back((number, digests));
                 }
-                self.shared.signal.notify_one(Lane::Work);
+                self.taken();
                 Taken::Item(delivery)
             }
             Taken::Item((number, delivery, digests)) => {
@@ -326,6 +326,7 @@ impl Feed {
 
     fn work_one(&self) -> bool {
         let mut inner = self.lock();
+        self.fetch_further(&inner);
         let Some(piece) = self.piece(&mut inner) else {
             self.settle(&mut inner);
             return false;

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 
 use tokio::runtime::{Builder, Handle};
 
+use crate::runtime::cores::give_way;
+
 /// The thread that runs futures, and the process that it is of: a fork has none.
 static NET: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
@@ -40,9 +42,10 @@ fn handle() -> io::Result<Handle> {
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let handle = runtime.handle().clone();
-    std::thread::Builder::new()
-        .name("gristmill-net".into())
-        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    std::thread::Builder::new().name("gristmill-net".into()).spawn(move || {
+        give_way();
+        runtime.block_on(std::future::pending::<()>());
+    })?;
     *net = Some((process, handle.clone()));
     Ok(handle)
 }

@@ -6,7 +6,6 @@ use std::sync::{MutexGuard, PoisonError};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::runtime::scheduler::Lane;
 
-use super::super::fetch::Fetched;
 use super::Feed;
 use crate::pipeline::ledger::Digests;
 
@@ -30,14 +29,14 @@ impl Feed {
 
     /// Batch `number` is delivered.
     pub(super) fn took(&self, number: u64) {
-        let mut inner = self.lock();
-        inner.delivered = number + 1;
-        let delivered = inner.delivered;
-        let is_due = |fetched: &Fetched| self.keeps_part || fetched.is_due(delivered, self.plan.batches());
-        if inner.fetched.as_ref().is_some_and(is_due) {
-            self.shared.signal.notify_one(Lane::Read);
+        self.lock().delivered = number + 1;
+        self.taken();
+    }
+
+    /// A batch was taken, or counts. Wakes a worker if there is much to make.
+    pub(super) fn taken(&self) {
+        if self.handoff.is_half_empty() {
+            self.shared.signal.notify_one(Lane::Work);
         }
-        drop(inner);
-        self.shared.signal.notify_one(Lane::Work);
     }
 }

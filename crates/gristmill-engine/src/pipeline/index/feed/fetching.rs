@@ -12,6 +12,7 @@ use gristmill_runtime::store::{Claims, Pins};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::super::bounded::next_step;
+use super::super::fetch::Fetched;
 use super::{Feed, Inner};
 
 /// The most rows of groups for each row of the batches in them, for a reader to go by the groups.
@@ -66,6 +67,14 @@ impl Feed {
             self.brought(range, brought);
         }
         true
+    }
+
+    /// Wakes a reader if the next batches may be fetched. Workers do so, whom the consumer wakes.
+    pub(super) fn fetch_further(&self, inner: &Inner) {
+        let is_due = |fetched: &Fetched| self.keeps_part || fetched.is_due(inner.delivered, self.plan.batches());
+        if inner.fetched.as_ref().is_some_and(is_due) {
+            self.shared.signal.notify_one(Lane::Read);
+        }
     }
 
     /// Waits for what other readers bring for the batches of `range`, and brings what they gave up.
