@@ -80,7 +80,7 @@ check test built-rust package test-rust: export CLIPPY_ARGS = -Dwarnings
 test: tools format-rust
 	$(MAKE) -j2 built-rust .venv/ready $(if $(WITH_RAY),.venv/ray/ready)
 	$(MAKE) tables package
-	$(MAKE) -j2 PACKAGE= lint-python $(if $(WITH_RAY),test-ray-core)
+	$(MAKE) -j2 PACKAGE= lint-python models $(if $(WITH_RAY),test-ray-core)
 	$(MAKE) -j2 PACKAGE= test-rust test-python
 
 # Not --all-targets: the package has no tests in Rust, and its bindings are compiled for maturin with other settings of Python.
@@ -246,7 +246,7 @@ fuzz:
 
 # Locks in every order of threads that shuttle tries; models-planted plants faults of locks, which the models must find.
 models:
-	$(CARGO) test --locked --quiet --manifest-path models/Cargo.toml
+	RUSTC_WORKSPACE_WRAPPER= $(CARGO) test --locked --quiet --manifest-path models/Cargo.toml
 
 models-planted:
 	@CARGO="$(CARGO)" bash scripts/models_planted.sh

@@ -39,7 +39,7 @@ mod pinned {
     impl Pin {
         /// # Safety
         /// None is needed: nothing is pinned.
-        pub unsafe fn new(_: *mut u8, _: usize) -> std::io::Result<Pin> {
+        pub unsafe fn new(_: *mut u8, _: usize, _: i32) -> std::io::Result<Pin> {
             Err(std::io::ErrorKind::Unsupported.into())
         }
     }

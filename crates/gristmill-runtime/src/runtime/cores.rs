@@ -35,13 +35,17 @@ fn read(file: &File) -> Option<Spent> {
 
 /// From now on the calling thread takes no core from another one at the moment in which it wakes: it waits for its turn, or for a free core.
 /// Its share of the cores stays as it was. So a trainer that takes a batch goes on, where the thread that it wakes would go first. Threads
-/// that the calling thread starts do the same. Nothing changes where the system has no such rule, or refuses it.
+/// that the calling thread starts do the same. Nothing changes where someone chose another rule for this process (`chrt`), or where the
+/// system has no such rule or refuses it.
 pub fn give_way() {
     #[cfg(target_os = "linux")]
     {
         let priority = libc::sched_param { sched_priority: 0 };
-        // SAFETY: 0 is the calling thread, and the call reads `priority` only while it lasts.
-        let _refused = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
+        // SAFETY: 0 is the calling thread, and the second call reads `priority` only while it lasts.
+        let _refused = unsafe {
+            libc::sched_getscheduler(0) == libc::SCHED_OTHER
+                && libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) == 0
+        };
     }
 }
 
@@ -65,16 +69,22 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_thread_that_gives_way_keeps_its_priority_and_others_their_rule() {
+    fn a_thread_that_gives_way_keeps_its_priority_and_a_rule_that_was_chosen() {
         let rule_and_priority = || (stat(41), stat(19));
-        let (before, batch) = (rule_and_priority(), i64::from(libc::SCHED_BATCH));
+        let before = rule_and_priority();
+        let [usual, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH].map(i64::from);
         std::thread::spawn(move || {
             give_way();
-            assert_eq!(rule_and_priority(), (batch, before.1));
+            assert_eq!(rule_and_priority(), (if before.0 == usual { batch } else { before.0 }, before.1));
+            let priority = libc::sched_param { sched_priority: 0 };
+            // SAFETY: as in `give_way`. Any thread may take the rule of those that run when no other one does.
+            assert_eq!(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority) }, 0);
+            give_way();
+            assert_eq!(rule_and_priority(), (i64::from(libc::SCHED_IDLE), before.1));
         })
         .join()
         .unwrap();
-        assert_eq!(rule_and_priority(), before);
+        assert_eq!(rule_and_priority(), before, "the rule of the thread that starts others is its own");
     }
 
     #[test]

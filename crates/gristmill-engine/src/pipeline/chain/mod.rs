@@ -289,7 +289,7 @@ impl Chain {
         let Taken::Item(Ok(batch)) = taken else { return taken };
         if !at_once {
             self.lock().uncounted.push_back(batch.number);
-            self.taken();
+            self.shared.signal.notify(Lane::Work);
         } else if let Err(error) = self.took(batch.number) {
             // It comes once it can be noted.
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(batch);
@@ -321,15 +321,8 @@ impl Chain {
         inner.fold.took(number);
         inner.forget();
         drop(inner);
-        self.taken();
+        self.shared.signal.notify(Lane::Work);
         Ok(())
-    }
-
-    /// A batch was taken, or counts. Wakes workers if there is much to make.
-    fn taken(&self) {
-        if self.handoff.is_half_empty() {
-            self.shared.signal.notify(Lane::Work);
-        }
     }
 
     /// How many passes over the files ended with batches that were given since the start.

@@ -267,6 +267,7 @@ impl Feed {
 
     /// Begins the next batch if there is one and room for it.
     fn begin(&self, inner: &mut Inner) -> bool {
+        self.fetch_further(inner);
         let ended = self.plan.batches().is_some_and(|batches| inner.next >= batches);
         if inner.failed || ended || inner.open.len() + self.handoff.counts().waiting >= self.most {
             return false;
@@ -326,7 +327,6 @@ impl Feed {
 
     fn work_one(&self) -> bool {
         let mut inner = self.lock();
-        self.fetch_further(&inner);
         let Some(piece) = self.piece(&mut inner) else {
             self.settle(&mut inner);
             return false;

@@ -69,7 +69,8 @@ impl Feed {
         true
     }
 
-    /// Wakes a reader if the next batches may be fetched. Workers do so, whom the consumer wakes.
+    /// Wakes a reader if the next batches may be fetched. A worker that looks for a batch to begin does so, not the consumer: to wake a
+    /// thread takes time.
     pub(super) fn fetch_further(&self, inner: &Inner) {
         let is_due = |fetched: &Fetched| self.keeps_part || fetched.is_due(inner.delivered, self.plan.batches());
         if inner.fetched.as_ref().is_some_and(is_due) {
