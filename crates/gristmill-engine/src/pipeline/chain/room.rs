@@ -61,8 +61,12 @@ impl Room {
 
     /// The same for one chunk of a refill at a time, whose place is kept free, too.
     fn has_for_refill(&self, bytes: usize) -> bool {
-        let taken = self.decoded.bytes().saturating_add(bytes).saturating_add(self.reserve);
-        taken <= self.places.saturating_mul(self.max)
+        self.holds(bytes.saturating_add(self.reserve))
+    }
+
+    /// Whether there are `bytes` more at all, the reserve included.
+    fn holds(&self, bytes: usize) -> bool {
+        self.decoded.bytes().saturating_add(bytes) <= self.places.saturating_mul(self.max)
     }
 
     fn may_read(&self, size: usize) -> bool {
@@ -85,11 +89,12 @@ impl Inner {
         Some((branch, self.branches.get(branch)?.window.front()?.number))
     }
 
-    /// Whether a chunk may be decoded that will probably take `size` bytes; unused buffers are freed first.
+    /// Whether a chunk may be decoded that will probably take `size` bytes; unused buffers are freed first where they are in its way.
     pub(super) fn has_room_to_decode(&mut self, size: usize, urgent: bool) -> bool {
         self.room.refills(!self.fold.refills.is_done());
         let full = |inner: &Inner| inner.spare_chunks.is_empty() && inner.room.decoded.buffers() >= inner.room.places;
-        let fits = |inner: &Inner| inner.room.has(inner.room.excess(0).saturating_add(size.min(inner.room.max)));
+        let more = |inner: &Inner| inner.room.excess(0).saturating_add(size.min(inner.room.max));
+        let fits = |inner: &Inner| inner.room.has(more(inner)) || urgent && inner.room.holds(more(inner));
         if !fits(self) {
             self.let_go();
         }
@@ -115,17 +120,22 @@ impl Inner {
     /// A buffer for `size` stored bytes, already counted; `None` while there is no room for them, unless they are `urgent`.
     pub(super) fn stored(&mut self, size: usize, urgent: impl FnOnce(&Inner) -> bool) -> Option<Counted<Vec<u8>>> {
         self.room.refills(!self.fold.refills.is_done());
+        let urgent = urgent(self);
         let mut spare = self.spare(size);
         // What an unused buffer has is counted already.
-        let more =
-            |spare: &Option<Counted<Vec<u8>>>| size.saturating_sub(spare.as_ref().map_or(0, |bytes| bytes.capacity()));
-        if !self.room.may_read(more(&spare)) {
+        let fits = |room: &Room, spare: &Option<Counted<Vec<u8>>>| {
+            let more = size.saturating_sub(spare.as_ref().map_or(0, |bytes| bytes.capacity()));
+            room.may_read(more) || urgent && room.holds(room.excess(more))
+        };
+        if !fits(&self.room, &spare) {
             self.let_go();
         }
-        if !self.room.may_read(more(&spare)) {
-            spare = None;
+        if !fits(&self.room, &spare) {
+            // A mapping is kept until it is the turn of these bytes.
+            let keeps = |bytes: &Counted<Vec<u8>>| !urgent && size >= LARGE && is_near(size, bytes.capacity());
+            self.spare_bytes.extend(spare.take().filter(keeps));
         }
-        if !self.room.may_read(more(&spare)) && !urgent(self) {
+        if !fits(&self.room, &spare) && !urgent {
             return None;
         }
         let mut bytes = spare.unwrap_or_else(|| Counted::new(&self.room.stored));
@@ -141,8 +151,9 @@ impl Inner {
         if size < LARGE || own.as_ref().is_some_and(|bytes| bytes.capacity() >= size) {
             return own;
         }
-        let fits = |chunk: &&mut Counted<Chunk>| (size..=size.saturating_mul(2)).contains(&chunk.bytes.capacity());
-        let Some(chunk) = self.spare_chunks.iter_mut().rfind(fits) else { return own };
+        let Some(chunk) = self.spare_chunks.iter_mut().rfind(|chunk| is_near(size, chunk.bytes.capacity())) else {
+            return own;
+        };
         let mut bytes = own.unwrap_or_else(|| Counted::new(&self.room.stored));
         std::mem::swap(&mut *bytes, &mut chunk.bytes);
         bytes.takes(bytes.capacity());
@@ -159,6 +170,11 @@ impl Inner {
         self.spare_chunks.clear();
         self.spare_bytes.clear();
     }
+}
+
+/// Whether a buffer has room for `size` bytes, and not for more than twice as many.
+fn is_near(size: usize, capacity: usize) -> bool {
+    (size..=size.saturating_mul(2)).contains(&capacity)
 }
 
 /// How many bytes stored ones probably become.

@@ -3,6 +3,7 @@
 use gristmill_runtime::runtime::journal::{Journal, Opening};
 use gristmill_stages::config::{DataLoaderConfig, IoErrors};
 
+use crate::pipeline::chain::Inner;
 use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::event::Event;
 use crate::pipeline::loader::launch::tests::still::{Still, games, options};
@@ -166,6 +167,40 @@ fn the_chunk_of_the_next_row_is_read_where_there_is_no_room() {
         held.extend(std::iter::from_fn(stored));
     }
     assert!(still.next().unwrap().is_some(), "beside {} buffers", held.len());
+}
+
+#[test]
+fn large_buffers_go_from_chunk_to_chunk() {
+    const SIZE: usize = 7 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 4, None);
+    let still = Still::new(&lc0(&options(&[folder.path()])).unwrap()).begun();
+    let inner = &mut *still.chain().lock();
+    let read = inner.stored(SIZE, |_| true).unwrap();
+    let chunk = |inner: &mut Inner| {
+        let mut chunk = inner.chunk();
+        chunk.bytes = Vec::with_capacity(SIZE);
+        chunk.takes(SIZE);
+        chunk
+    };
+    let (used, unused) = (chunk(inner), chunk(inner));
+    let memory = unused.bytes.as_ptr();
+    inner.spare_chunks.push(unused);
+    assert!(inner.has_room_to_decode(SIZE, true), "it is the turn of this chunk");
+    assert_eq!(inner.spare_chunks.len(), 1, "the reserve holds both");
+    assert!(inner.stored(SIZE, |_| false).is_none(), "it would take the reserve");
+    let bytes = inner.stored(SIZE, |_| true).unwrap();
+    assert!(bytes.as_ptr() == memory, "it waited for a turn");
+    inner.spare_bytes.push(bytes);
+    let small = inner.stored(SIZE / 8, |_| false).unwrap();
+    assert!(small.capacity() == 0 && inner.spare_bytes.is_empty(), "it was in the way");
+    let unused = chunk(inner);
+    inner.spare_chunks.push(unused);
+    assert!(
+        !inner.has_room_to_decode(SIZE, false) && inner.spare_chunks.is_empty(),
+        "what is not its turn needs all room"
+    );
+    drop((read, used, small));
 }
 
 #[test]
