@@ -164,6 +164,7 @@ const STOP_WAIT: Duration = Duration::from_millis(900);
 struct Roll {
     running: Mutex<Vec<String>>,
     left: Condvar,
+    stops: Condvar,
 }
 
 /// The threads of one loader.
@@ -226,7 +227,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Starts one named thread that goes through rounds until they end.
+    /// Starts one named thread that goes through rounds until they end. A stop ends a pause, and the round that follows is the last.
     ///
     /// Errors: the system has no more threads.
     pub fn rounds(&self, name: &str, mut rounds: Rounds) -> std::io::Result<()> {
@@ -234,9 +235,17 @@ impl Scheduler {
             crew.rounds(name, rounds);
             return Ok(());
         }
+        let (roll, stop) = (Arc::clone(&self.roll), self.stop_flag());
         self.spawn(name, move || {
-            while let Some(pause) = rounds() {
-                thread::sleep(pause);
+            let mut ends = false;
+            while let Some(pause) = rounds()
+                && !ends
+            {
+                let running = roll.running.lock().unwrap_or_else(PoisonError::into_inner);
+                let pauses = |_: &mut Vec<String>| !stop.load(Ordering::SeqCst);
+                let _over =
+                    roll.stops.wait_timeout_while(running, pause, pauses).unwrap_or_else(PoisonError::into_inner);
+                ends = stop.load(Ordering::SeqCst);
             }
         })
     }
@@ -274,6 +283,7 @@ impl Scheduler {
         self.stop.store(true, Ordering::SeqCst);
         self.signal.notify_all();
         let running = self.roll.running.lock().unwrap_or_else(PoisonError::into_inner);
+        self.roll.stops.notify_all();
         let waited = self.roll.left.wait_timeout_while(running, STOP_WAIT, |names| !names.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
@@ -374,6 +384,23 @@ mod tests {
         }
         assert!(scheduler.stop().is_empty());
         assert_eq!(*fragile.told.lock().unwrap(), ["task 1 broke"]);
+    }
+
+    #[test]
+    fn a_stop_ends_the_pause_between_rounds_and_the_last_one_runs() {
+        let scheduler = Scheduler::new();
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let ran = Arc::clone(&rounds);
+        let round = move || {
+            ran.fetch_add(1, Ordering::SeqCst);
+            Some(Duration::from_secs(3600))
+        };
+        scheduler.rounds("hourly", Box::new(round)).unwrap();
+        while rounds.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        assert!(scheduler.stop().is_empty());
+        assert_eq!(rounds.load(Ordering::SeqCst), 2);
     }
 
     #[test]

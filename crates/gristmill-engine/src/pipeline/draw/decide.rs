@@ -41,10 +41,11 @@ impl Branch {
         }
     }
 
-    /// Decides on draws in their order, as far as the weights are known; whether any was rejected.
+    /// Decides on draws in their order, as far as the weights are known. Whether readers have something to do that they had not: there
+    /// is room for more draws, or a chunk is to be fetched that waited for what was decided.
     pub(in crate::pipeline) fn decide(&mut self, spare: &mut Vec<Counted<Chunk>>) -> bool {
         let Some(accept) = &mut self.accept else { return false };
-        let mut rejected = false;
+        let (mut rejected, before) = (false, self.decided);
         while let Some(ticket) = self.window.get_mut(self.decided) {
             let place = ticket.draw.place;
             if accept.waits_for(place) {
@@ -85,7 +86,7 @@ impl Branch {
             ticket.taken = true;
             self.decided += 1;
         }
-        rejected
+        rejected || self.decided > before && self.next_to_fetch().is_some()
     }
 
     /// The oldest ticket whose stored bytes to fetch: one that is taken, or that needs its weight first. Of

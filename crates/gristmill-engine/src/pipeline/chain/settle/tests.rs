@@ -185,3 +185,27 @@ fn a_whole_pass_of_bad_chunks_ends_the_stream_wherever_it_began() {
         assert_eq!(lies_there, tells, "what lies there is said once: {text}");
     }
 }
+
+#[test]
+fn readers_are_woken_for_each_chunk_that_a_decision_lets_them_fetch() {
+    let folder = tempfile::tempdir().unwrap();
+    games(folder.path(), 1, 2, None);
+    (10..16).for_each(|n| std::fs::write(folder.path().join(format!("training.{n}.gz")), b"\x1f\x8bno").unwrap());
+    let mut config = lc0(&options(&[folder.path()])).unwrap();
+    let pool = config.stage.iter_mut().find_map(|stage| stage.shuffling_chunk_pool.as_mut()).unwrap();
+    pool.hanse_sampling_threshold = Some(40);
+    let still = Still::new(&config).begun();
+    let (chain, mut woken) = (still.chain(), 0);
+    loop {
+        while chain.run(Lane::Read) {}
+        let seen = chain.shared.signal.seen(Lane::Read);
+        if !chain.run(Lane::Work) {
+            break;
+        }
+        if chain.lock().branches[0].next_to_fetch().is_some() {
+            assert!(chain.shared.signal.seen(Lane::Read) > seen, "after {woken}");
+            woken += 1;
+        }
+    }
+    assert!(woken > 3, "{woken}");
+}
