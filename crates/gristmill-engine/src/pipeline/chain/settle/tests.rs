@@ -1,7 +1,10 @@
 //! Folders, games, caches and ends -> what a chain folds, and the words with which it ends, without threads.
 
+use std::time::Duration;
+
+use gristmill_runtime::runtime::handoff::Taken;
 use gristmill_runtime::runtime::scheduler::Tasks;
-use gristmill_stages::config::StageConfig;
+use gristmill_stages::config::{DataLoaderConfig, StageConfig};
 use gristmill_stages::stage::kinds::dedup_window::DedupWindowConfig;
 
 use super::*;
@@ -186,26 +189,55 @@ fn a_whole_pass_of_bad_chunks_ends_the_stream_wherever_it_began() {
     }
 }
 
-#[test]
-fn readers_are_woken_for_each_chunk_that_a_decision_lets_them_fetch() {
-    let folder = tempfile::tempdir().unwrap();
-    games(folder.path(), 1, 2, None);
-    (10..16).for_each(|n| std::fs::write(folder.path().join(format!("training.{n}.gz")), b"\x1f\x8bno").unwrap());
-    let mut config = lc0(&options(&[folder.path()])).unwrap();
-    let pool = config.stage.iter_mut().find_map(|stage| stage.shuffling_chunk_pool.as_mut()).unwrap();
-    pool.hanse_sampling_threshold = Some(40);
-    let still = Still::new(&config).begun();
-    let (chain, mut woken) = (still.chain(), 0);
-    loop {
-        while chain.run(Lane::Read) {}
-        let seen = chain.shared.signal.seen(Lane::Read);
-        if !chain.run(Lane::Work) {
-            break;
-        }
-        if chain.lock().branches[0].next_to_fetch().is_some() {
-            assert!(chain.shared.signal.seen(Lane::Read) > seen, "after {woken}");
-            woken += 1;
+/// Takes batches while a thread of each lane sleeps until it is signalled. Panics where both sleep, the consumer waits, and one has a task.
+fn is_awake(config: &DataLoaderConfig, batches: usize) {
+    let still = Still::new(config);
+    still.search();
+    let (chain, signal) = (still.chain(), &still.chain().shared.signal);
+    let mut asleep = [None, None];
+    let mut turn = 0_usize;
+    for batch in 0..batches {
+        while let Taken::Nothing = chain.next(Some(Duration::ZERO), true) {
+            let lanes = [Lane::Read, Lane::Work].into_iter().enumerate();
+            let awake: Vec<_> = lanes.filter(|(i, lane)| asleep[*i] != Some(signal.seen(*lane))).collect();
+            assert!(!awake.is_empty() || !still.turn(), "batch {batch}: a task was there, and nobody was woken for it");
+            if awake.is_empty() {
+                return assert!(batch > 0, "a batch");
+            }
+            turn = turn.wrapping_mul(5).wrapping_add(3);
+            let (i, lane) = awake[(turn >> 3) % awake.len()];
+            let seen = signal.seen(lane);
+            asleep[i] = (!chain.run(lane)).then_some(seen);
         }
     }
-    assert!(woken > 3, "{woken}");
+}
+
+#[test]
+fn whoever_can_make_a_batch_is_woken_for_it() {
+    let (folder, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    games(folder.path(), 1, 2, None);
+    games(second.path(), 22, 9, Some(3));
+    (10..16).for_each(|n| std::fs::write(folder.path().join(format!("training.{n}.gz")), b"\x1f\x8bno").unwrap());
+    let both = [folder.path(), second.path()];
+    let hanse = |options: &Lc0Preset, threshold| {
+        let mut config = lc0(options).unwrap();
+        for pool in config.stage.iter_mut().filter_map(|stage| stage.shuffling_chunk_pool.as_mut()) {
+            pool.hanse_sampling_threshold = Some(threshold);
+        }
+        config
+    };
+    for (directories, watch) in [&both[..1], &both[1..], &both].into_iter().flat_map(|of| [(of, true), (of, false)]) {
+        let plain = Lc0Preset { watch: Some(watch), ..options(directories) };
+        let many = Lc0Preset { position_count: Some(5), reservoir: Some(40), ..plain.clone() };
+        let cached = Lc0Preset { position_cache: Some(12), ..plain.clone() };
+        for options in [&plain, &many] {
+            is_awake(&lc0(options).unwrap(), 20);
+            is_awake(&hanse(options, 40), 20);
+            is_awake(&hanse(options, 9), 20);
+            is_awake(&DataLoaderConfig { lanes: Some(2), ..lc0(options).unwrap() }, 20);
+            is_awake(&DataLoaderConfig { lanes: Some(2), ..hanse(options, 20) }, 20);
+        }
+        is_awake(&joined(&cached), 20);
+        is_awake(&lc0(&Lc0Preset { epochs: Some(2), watch: Some(false), ..many }).unwrap(), 20);
+    }
 }
