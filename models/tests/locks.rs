@@ -170,6 +170,7 @@ fn a_stop_wakes_every_thread_that_sleeps_or_is_about_to() {
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([pieces as Arc<dyn Tasks>]);
         scheduler.staff(Lane::Work, 2, &tasks).unwrap();
         scheduler.staff(Lane::Read, 1, &tasks).unwrap();
+        scheduler.rounds("watch", Box::new(|| Some(Duration::MAX))).unwrap();
         assert!(scheduler.stop().is_empty());
     });
 }
