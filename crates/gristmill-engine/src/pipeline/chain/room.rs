@@ -118,25 +118,29 @@ impl Inner {
     }
 
     /// A buffer for `size` stored bytes, already counted; `None` while there is no room for them, unless they are `urgent`.
-    pub(super) fn stored(&mut self, size: usize, urgent: impl FnOnce(&Inner) -> bool) -> Option<Counted<Vec<u8>>> {
+    pub(super) fn stored(&mut self, size: usize, urgent: impl Fn(&Inner) -> bool) -> Option<Counted<Vec<u8>>> {
         self.room.refills(!self.fold.refills.is_done());
-        let urgent = urgent(self);
         let mut spare = self.spare(size);
         // What an unused buffer has is counted already.
-        let fits = |room: &Room, spare: &Option<Counted<Vec<u8>>>| {
+        let fits = |inner: &Inner, spare: &Option<Counted<Vec<u8>>>| {
             let more = size.saturating_sub(spare.as_ref().map_or(0, |bytes| bytes.capacity()));
-            room.may_read(more) || urgent && room.holds(room.excess(more))
+            inner.room.may_read(more) || inner.room.holds(inner.room.excess(more)) && urgent(inner)
         };
-        if !fits(&self.room, &spare) {
+        if !fits(self, &spare) {
             self.let_go();
         }
-        if !fits(&self.room, &spare) {
-            // A mapping is kept until it is the turn of these bytes.
-            let keeps = |bytes: &Counted<Vec<u8>>| !urgent && size >= LARGE && is_near(size, bytes.capacity());
-            self.spare_bytes.extend(spare.take().filter(keeps));
-        }
-        if !fits(&self.room, &spare) && !urgent {
-            return None;
+        if !fits(self, &spare) {
+            spare.iter_mut().for_each(|bytes| bytes.takes(0));
+            if !self.room.may_read(size) && !urgent(self) {
+                // A mapping is kept until it is the turn of these bytes.
+                let keeps = |bytes: &Counted<Vec<u8>>| size >= LARGE && is_near(size, bytes.capacity());
+                if let Some(mut bytes) = spare.filter(keeps) {
+                    bytes.takes(bytes.capacity());
+                    self.spare_bytes.push(bytes);
+                }
+                return None;
+            }
+            spare = None;
         }
         let mut bytes = spare.unwrap_or_else(|| Counted::new(&self.room.stored));
         let capacity = bytes.capacity();
