@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::source::{ChunkSource, Span, read_span};
+use crate::source::{ChunkSource, ReadAt, Span, read_span};
 
 /// A solid file that was read: plain bytes, in which each chunk can be reached by itself.
 #[derive(Debug)]
@@ -41,11 +41,30 @@ pub trait Plain: Debug + Send + Sync {
     /// XXH3-64 of all of them.
     fn digest(&self) -> u64;
 
+    /// How these spans are read from the file alone, where what they consist of lies there as it is, and saying where takes far fewer
+    /// bytes.
+    fn scattered(&self, spans: &mut dyn Iterator<Item = Span>) -> Option<Box<dyn Scattered>> {
+        let _ = spans;
+        None
+    }
+
     /// All of them, one after another.
     fn into_bytes(self: Box<Self>) -> Vec<u8>;
 
     /// The memory that held them, with any bytes in it.
     fn into_room(self: Box<Self>) -> Vec<u8>;
+}
+
+/// Spans of plain bytes whose parts lie apart in the file: they are read without the rest of it.
+pub trait Scattered: Debug + Send + Sync {
+    /// How many bytes of memory it takes.
+    fn takes(&self) -> usize;
+
+    /// Replaces `buf` by the bytes of one of the spans. Returns `false`, with any bytes in `buf`, if it is none of them or its bytes are
+    /// others now.
+    ///
+    /// Errors: those of reading.
+    fn read(&self, from: &dyn ReadAt, span: Span, buf: &mut Vec<u8>) -> Result<bool>;
 }
 
 impl Plain for Vec<u8> {

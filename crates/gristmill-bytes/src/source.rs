@@ -25,6 +25,11 @@ pub trait ReadAt: Send + Sync {
         None
     }
 
+    /// Whether the bytes are on this machine: many small reads of them cost little more than one large one.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Reads spans whole, as many at a time as the place of the bytes does best, and gives each with its number as it comes.
     ///
     /// Errors: the first of reading, `Truncated` among them; and those of `each`. Other spans may have come before.
@@ -278,23 +283,56 @@ pub trait ChunkSource: Send + Sync + Debug {
 ///
 /// Errors: `Truncated` when the file ends inside the span, `TooLarge` beyond `max`.
 pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut Vec<u8>) -> Result<()> {
+    read_span_in_pieces(from, span, max, usize::MAX, buf, |_| {})
+}
+
+/// As [`read_span`], in pieces of at most `piece` bytes. Calls `each` with each of them as it comes.
+///
+/// Errors: as [`read_span`].
+pub fn read_span_in_pieces(
+    from: &(impl ReadAt + ?Sized),
+    span: Span,
+    max: u64,
+    piece: usize,
+    buf: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8]),
+) -> Result<()> {
     let len = span_len(from.len()?, span, max)?;
+    set_len(buf, len);
+    let mut at = span.offset;
+    for piece in buf.chunks_mut(piece) {
+        let done = read_full(from, at, piece)?;
+        at += done as u64;
+        if done < piece.len() {
+            let detail = format!("expected {len} bytes, found {}", at - span.offset);
+            return Err(Error::new(Kind::Truncated, detail).at_byte(at));
+        }
+        each(piece);
+    }
+    Ok(())
+}
+
+/// Makes `buf` hold `len` bytes, any: it takes no more memory than they need, and moves nothing of what was there.
+pub fn set_len(buf: &mut Vec<u8>, len: usize) {
     if buf.capacity() < len {
-        // Not more than is needed, and nothing of what was there is moved.
         buf.clear();
         buf.reserve_exact(len);
     }
     buf.resize(len, 0);
+}
+
+/// Reads until `to` is full or the bytes end; how many were read.
+///
+/// Errors: those of reading.
+pub fn read_full(from: &(impl ReadAt + ?Sized), at: u64, to: &mut [u8]) -> Result<usize> {
     let mut done = 0;
-    while done < len {
-        let n = from.read_at(span.offset + done as u64, &mut buf[done..])?;
-        if n == 0 {
-            return Err(Error::new(Kind::Truncated, format!("expected {len} bytes, found {done}"))
-                .at_byte(span.offset + done as u64));
+    while done < to.len() {
+        match from.read_at(at + done as u64, &mut to[done..])? {
+            0 => break,
+            read => done += read,
         }
-        done += n;
     }
-    Ok(())
+    Ok(done)
 }
 
 /// How many bytes `span` has of `end` bytes, refusing more than `max` of them.

@@ -7,8 +7,8 @@ use gristmill_bytes::container::chunks::{self, ChunkFile};
 use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::plain::{Rooms, Whole};
-use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
-use xxhash_rust::xxh3::xxh3_64;
+use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span, read_span_in_pieces};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::binpack::pack::{self as packed_chains, PackedChains};
 use crate::binpack::source::{self as binpacks, Binpack};
@@ -276,6 +276,9 @@ pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn Chun
     }
 }
 
+/// Bytes of a file of this machine that are read and hashed together: the cache of a processor holds them.
+const PIECE: usize = 256 << 10;
+
 /// Reads a solid file, of at most `max` bytes, stored and plain; `key` is its file name without directory. Gives the XXH3-64 of its
 /// stored bytes, too. Takes memory from `rooms`, and leaves there what it needs no more.
 ///
@@ -287,9 +290,9 @@ pub fn read_whole(format: Format, key: &str, from: &dyn ReadAt, max: usize, room
         return Err(Error::new(Kind::Unsupported, "its chunks are reached in the file; it is not read whole"));
     };
     let mut stored = rooms.take(usize::try_from(from.len()?).unwrap_or(usize::MAX));
-    read_span(from, Span::WHOLE, max as u64, &mut stored)?;
-    let sum = xxh3_64(&stored);
-    Ok((read(key, stored, max, rooms)?, sum))
+    let (mut hash, piece) = (Xxh3Default::new(), if from.is_local() { PIECE } else { usize::MAX });
+    read_span_in_pieces(from, Span::WHOLE, max as u64, piece, &mut stored, |piece| hash.update(piece))?;
+    Ok((read(key, stored, max, rooms)?, hash.digest()))
 }
 
 /// How the chunks of files of a format can be reached.

@@ -386,6 +386,10 @@ impl ReadAt for Open {
         ReadAt::len(&*self.bytes)
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
         lock().hindered(&self.name, true)?;

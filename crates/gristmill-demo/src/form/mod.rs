@@ -1,6 +1,7 @@
 //! A name and the bytes of a file -> which form of demonstrations it is, and its trajectories in that form's way.
 //! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
 
+mod apart;
 mod file;
 mod placed;
 pub mod whole;

@@ -83,7 +83,7 @@ fn shard(key: &str, tar: Vec<u8>, mut faults: Vec<Error>, packed: bool, options:
     faults.extend(options.judged(found.behind.clone())?);
     let (description, all) = DemoFile::of_shard(key, found).into_trajectories();
     let chunks = Arc::new(Steps::of(description, &all));
-    let placed = Box::new(Placed::new(tar, all));
+    let placed = Box::new(Placed::new(tar, all, !packed));
     if placed.len() > options.max_bytes {
         let detail = format!("more than {} bytes of frames; raise the bound if they are real", options.max_bytes);
         return Err(Error::new(Kind::TooLarge, detail));

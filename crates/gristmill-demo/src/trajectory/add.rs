@@ -1,12 +1,14 @@
 //! One frame, field by field -> the record after those that are there. The first frame decides the layout.
 //! A field is copied once, to its place; a frame that turns out to lack something leaves nothing behind.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 
 use super::held::{Trajectories, layout};
+use super::store::Tape;
 use crate::names::shown;
 use crate::value::{Extra, Value};
 
@@ -20,10 +22,27 @@ pub(super) struct Open {
     /// The field that is expected next: fields come in the same order in every frame.
     next: usize,
     /// Of the first frame, whose layout is not known yet: its arrays.
-    first: Vec<(String, Scalar, Vec<usize>, Vec<u8>)>,
+    first: Vec<(String, Scalar, Vec<usize>, Waiting)>,
     extras: Vec<(String, Extra)>,
     /// Bytes of the extras.
     beside: usize,
+}
+
+/// An array of the first frame.
+#[derive(Debug, Clone)]
+enum Waiting {
+    Copied(Vec<u8>),
+    /// Left where it lies.
+    Taped(Tape, Range<usize>),
+}
+
+impl Waiting {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Waiting::Copied(bytes) => bytes,
+            Waiting::Taped(tape, range) => &tape.bytes()[range.clone()],
+        }
+    }
 }
 
 impl Trajectories {
@@ -77,9 +96,12 @@ impl Trajectories {
     /// Errors: as [`Trajectories::push`]; the frame is gone then.
     pub fn array(&mut self, name: &str, scalar: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
         let Some(layout) = self.layout.clone() else {
-            let taken: usize = self.adding.first.iter().map(|(.., bytes)| bytes.len()).sum();
+            let taken: usize = self.adding.first.iter().map(|(.., waiting)| waiting.bytes().len()).sum();
             self.bounded(taken + bytes.len())?;
-            self.adding.first.push((name.to_owned(), scalar, shape.to_vec(), bytes.to_vec()));
+            let tape = self.store.parts.last().map(|part| part.tape.clone());
+            let taped = tape.and_then(|tape| tape.place(bytes).map(|range| Waiting::Taped(tape, range)));
+            let waiting = taped.unwrap_or_else(|| Waiting::Copied(bytes.to_vec()));
+            self.adding.first.push((name.to_owned(), scalar, shape.to_vec(), waiting));
             return Ok(());
         };
         let placed = self.place(&layout, name, scalar, shape, bytes);
@@ -158,8 +180,8 @@ impl Trajectories {
             }
         };
         self.adding.filled.resize(layout.fields().len(), false);
-        for (name, scalar, shape, bytes) in &first {
-            if let Err(e) = self.place(&layout, name, *scalar, shape, bytes) {
+        for (name, scalar, shape, waiting) in &first {
+            if let Err(e) = self.place(&layout, name, *scalar, shape, waiting.bytes()) {
                 self.abandon();
                 return Err(e);
             }

@@ -9,7 +9,7 @@ use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 
 use super::add::Open;
-use super::store::{Part, Store, Tape};
+use super::store::{Part, Places, Store, Tape};
 use crate::names::shown;
 use crate::value::Extra;
 
@@ -156,7 +156,15 @@ impl Trajectories {
 
     /// Bytes of memory that places take where frames were left where they lie, with what lies nowhere there.
     pub(crate) fn beside(&self) -> usize {
-        self.store.parts.iter().map(Part::beside).sum()
+        self.store.parts.iter().map(|part| part.places.takes()).sum()
+    }
+
+    /// Where the fields lie in the bytes of the one shard over which the frames were left; none where they were not, or over several.
+    pub(crate) fn places(&self) -> Option<&Places> {
+        match self.store.parts.as_slice() {
+            [part] => Some(&part.places),
+            _ => None,
+        }
     }
 
     /// The bytes of field number `slot` in one frame.

@@ -6,6 +6,7 @@ mod store;
 
 pub use held::{End, Trajectories, layout};
 pub use store::Tape;
+pub(crate) use store::{Place, Places};
 
 /// What sources of demonstrations say that their frames are of.
 pub const KIND: &str = "demo";

@@ -21,6 +21,14 @@ impl Tape {
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
+
+    /// Where some bytes lie among them; `None` where they are no part of them.
+    pub(super) fn place(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        let own = self.bytes();
+        let start = bytes.as_ptr().addr().checked_sub(own.as_ptr().addr())?;
+        let end = start.checked_add(bytes.len()).filter(|end| *end <= own.len())?;
+        Some(start..end)
+    }
 }
 
 impl fmt::Debug for Tape {
@@ -35,23 +43,55 @@ const SMALL: usize = 16;
 /// Says that a place is one in `beside`.
 const BESIDE: u64 = 1 << 63;
 
+/// Where fields lie in the bytes of a shard, which it does not hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// For each field of each frame, frame by frame.
+    places: Vec<u64>,
+    /// What lies nowhere in those bytes as it is to be.
+    beside: Vec<u8>,
+}
+
+/// Where one field lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// In the bytes of the shard, from this byte on.
+    Tape(u64),
+    /// Here, and nowhere else.
+    Beside(&'a [u8]),
+}
+
+impl Places {
+    /// Where the field of this number lies, one of `fields` of a frame: `None` for none that was noted.
+    pub(crate) fn of(&self, row: usize, fields: usize, slot: usize, len: usize) -> Option<Place<'_>> {
+        let place = *self.places.get(row * fields + slot)?;
+        if place & BESIDE == 0 {
+            return Some(Place::Tape(place));
+        }
+        let start = usize::try_from(place & !BESIDE).ok()?;
+        Some(Place::Beside(self.beside.get(start..start + len)?))
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn takes(&self) -> usize {
+        self.places.capacity() * size_of::<u64>() + self.beside.capacity()
+    }
+}
+
 /// The frames of one shard, over its bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     /// Frames of the parts before.
     pub(super) first: usize,
-    tape: Tape,
-    /// Where each field of each frame lies, frame by frame.
-    places: Vec<u64>,
-    /// What lies nowhere in the tape as it is to be.
-    beside: Vec<u8>,
-    /// What `beside` held before the frame that is being added.
+    pub(super) tape: Tape,
+    pub(super) places: Places,
+    /// What lay beside the tape before the frame that is being added.
     settled: usize,
 }
 
 impl Part {
     pub(super) fn new(first: usize, tape: Tape) -> Part {
-        Part { first, tape, places: Vec::new(), beside: Vec::new(), settled: 0 }
+        Part { first, tape, places: Places::default(), settled: 0 }
     }
 
     /// The same after `frames` more.
@@ -61,38 +101,37 @@ impl Part {
 
     /// Notes where a field of the frame after the last one is, and says how many bytes that took.
     pub(super) fn note(&mut self, row: usize, fields: usize, slot: usize, bytes: &[u8]) -> usize {
-        self.places.resize((row + 1) * fields, 0);
-        let tape = self.tape.bytes();
-        let at = bytes.as_ptr().addr().wrapping_sub(tape.as_ptr().addr());
-        let within = bytes.len() >= SMALL && at.checked_add(bytes.len()).is_some_and(|end| end <= tape.len());
-        let (place, copied) = if within { (at as u64, 0) } else { (BESIDE | self.beside.len() as u64, bytes.len()) };
-        if !within {
-            self.beside.extend_from_slice(bytes);
+        let Places { places, beside } = &mut self.places;
+        places.resize((row + 1) * fields, 0);
+        let (place, copied) = match self.tape.place(bytes).filter(|_| bytes.len() >= SMALL) {
+            Some(range) => (range.start as u64, 0),
+            None => (BESIDE | beside.len() as u64, bytes.len()),
+        };
+        if copied > 0 {
+            beside.extend_from_slice(bytes);
         }
-        self.places[row * fields + slot] = place;
+        places[row * fields + slot] = place;
         copied + 8
-    }
-
-    /// Bytes of memory beside the tape.
-    pub(super) fn beside(&self) -> usize {
-        self.places.capacity() * size_of::<u64>() + self.beside.capacity()
     }
 
     /// The frame that was being added stays (`rows` are there now), or goes.
     pub(super) fn settle(&mut self, rows: usize, fields: usize, stays: bool) {
         if stays {
-            self.settled = self.beside.len();
+            self.settled = self.places.beside.len();
         } else {
-            self.beside.truncate(self.settled);
-            self.places.truncate(rows * fields);
+            self.places.beside.truncate(self.settled);
+            self.places.places.truncate(rows * fields);
         }
     }
 
     pub(super) fn field(&self, row: usize, fields: usize, slot: usize, len: usize) -> Option<&[u8]> {
-        let place = *self.places.get(row * fields + slot)?;
-        let from = if place & BESIDE == 0 { self.tape.bytes() } else { &self.beside };
-        let start = usize::try_from(place & !BESIDE).ok()?;
-        from.get(start..start + len)
+        match self.places.of(row, fields, slot, len)? {
+            Place::Tape(at) => {
+                let start = usize::try_from(at).ok()?;
+                self.tape.bytes().get(start..start + len)
+            }
+            Place::Beside(bytes) => Some(bytes),
+        }
     }
 }
 

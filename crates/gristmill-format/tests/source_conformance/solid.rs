@@ -11,7 +11,7 @@ use gristmill_format::container::zstd;
 use gristmill_format::detect::{Format, access, detect_alone, read_whole};
 use gristmill_format::layout::{DType, Order, Scalar};
 use gristmill_format::plain::{Rooms, Whole};
-use gristmill_format::source::{Access, Chunk, ChunkSource, Limits};
+use gristmill_format::source::{Access, Chunk, ChunkSource, Limits, Span};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Bytes, game};
@@ -129,6 +129,37 @@ fn chunks_are_those_of_the_file_and_frames_are_read_alone() {
         assert!(source.locate(frames.len()).is_none());
         let beyond = source.decode(frames.len(), &bytes, &Limits::default(), &mut out).unwrap_err();
         assert_eq!(beyond.kind(), Kind::Missing);
+    }
+}
+
+#[test]
+fn a_plain_shard_is_read_where_it_lies_and_other_bytes_are_refused() {
+    let stored = pictures();
+    let whole = read("pictures.tar", &stored, MAX).unwrap();
+    let spans: Vec<Span> = (0..whole.chunks.len()).map(|i| whole.chunks.locate(i).unwrap().0).collect();
+    let scattered = whole.plain.scattered(&mut spans.iter().copied()).unwrap();
+    assert!(scattered.takes() > 0 && scattered.takes() < 1024, "places, and no pictures");
+    let (mut expected, mut found) = (Vec::new(), vec![0xEE; 1 << 16]);
+    for span in &spans {
+        whole.plain.read(*span, u64::MAX, &mut expected).unwrap();
+        assert!(scattered.read(&Bytes(&stored), *span, &mut found).unwrap() && found == expected);
+    }
+    let part = Span { len: spans[0].len / 3, ..spans[0] };
+    assert!(!scattered.read(&Bytes(&stored), part, &mut found).unwrap(), "no chunk");
+    let last = &stored[..stored.len() - 4096];
+    assert!(!scattered.read(&Bytes(last), spans[1], &mut found).unwrap(), "cut");
+    let mut flips = 0;
+    let mut flipped = stored.clone();
+    for at in (0..stored.len()).step_by(97) {
+        flipped[at] ^= 1;
+        let kept = |span: &Span, found: &mut Vec<u8>| scattered.read(&Bytes(&flipped), *span, found).unwrap();
+        flips += spans.iter().filter(|span| !kept(span, &mut found)).count();
+        flipped[at] ^= 1;
+    }
+    assert!(flips > 4 * 4096 / 97 - 4, "each flip of a picture is seen: {flips}");
+    for (name, stored, _) in forms() {
+        let whole = read(name, &stored, MAX).unwrap();
+        assert!(whole.plain.scattered(&mut std::iter::empty()).is_none(), "{name} is packed");
     }
 }
 

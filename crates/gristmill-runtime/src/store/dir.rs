@@ -195,6 +195,10 @@ impl ReadAt for OpenFile {
         Ok(self.size)
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         loop {
             match self.file.read_at(buf, offset) {

@@ -212,6 +212,10 @@ impl ReadAt for Counted {
         ReadAt::len(&*self.bytes)
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.bytes.read_at(offset, buf)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::detect::{self, Format};
-use gristmill_format::plain::{Plain, Rooms, Whole};
+use gristmill_format::plain::{Plain, Rooms, Scattered, Whole};
 use gristmill_format::source::{ChunkSource, ReadAt, Span};
 use gristmill_format::{Error, Kind, Result};
 
@@ -29,6 +29,8 @@ pub struct Solids {
     /// Held while a file is read: memory of files that are kept no longer.
     reading: Mutex<Rooms>,
     kept: Mutex<Kept>,
+    /// Bytes of memory that places in files take: at most `most`, a part of what is kept.
+    places: AtomicU64,
 }
 
 /// Plain bytes, by the number of their file: those that were used last come last.
@@ -69,7 +71,13 @@ impl Kept {
 impl Solids {
     /// Files of at most `most` bytes each, stored and plain.
     pub fn new(most: u64) -> Arc<Self> {
-        Arc::new(Solids { most, next: AtomicU64::default(), reading: Mutex::default(), kept: Mutex::default() })
+        Arc::new(Solids {
+            most,
+            next: AtomicU64::default(),
+            reading: Mutex::default(),
+            kept: Mutex::default(),
+            places: AtomicU64::default(),
+        })
     }
 
     /// Bytes of memory that files of at most `most` bytes can take, however many there are.
@@ -90,9 +98,25 @@ impl Solids {
         let Whole { chunks, plain, faults } = whole;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let sums = Sums { stored, plain: plain.digest() };
-        let solid = Solid { solids: Arc::clone(self), format, key: key.to_owned(), number, sums };
-        self.kept().keep(number, plain, self.most.saturating_mul(KEPT), rooms);
+        let scattered = if from.is_local() { self.places_of(&*chunks, &*plain) } else { None };
+        let solid = Solid { solids: Arc::clone(self), format, key: key.to_owned(), number, sums, scattered };
+        self.keep(number, plain, rooms);
         Ok((solid, Opened { chunks, faults }))
+    }
+
+    fn keep(&self, number: u64, plain: Box<dyn Plain>, rooms: &mut Rooms) {
+        let most = self.most.saturating_mul(KEPT).saturating_sub(self.places.load(Ordering::Relaxed));
+        self.kept().keep(number, plain, most, rooms);
+    }
+
+    /// Where the chunks of a file lie in it, if there is room for that.
+    fn places_of(&self, chunks: &dyn ChunkSource, plain: &dyn Plain) -> Option<Box<dyn Scattered>> {
+        let mut spans = (0..chunks.len()).filter_map(|chunk| Some(chunks.locate(chunk)?.0));
+        let scattered = plain.scattered(&mut spans)?;
+        let takes = scattered.takes() as u64;
+        let fits = |taken: u64| taken.checked_add(takes).filter(|all| *all <= self.most);
+        self.places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(scattered)
     }
 
     fn read(&self, format: Format, key: &str, from: &dyn ReadAt, rooms: &mut Rooms) -> Result<(Whole, u64)> {
@@ -152,6 +176,8 @@ pub(super) struct Solid {
     number: u64,
     /// When it was first read.
     sums: Sums,
+    /// How its chunks are read without the rest of it.
+    scattered: Option<Box<dyn Scattered>>,
 }
 
 impl Solid {
@@ -167,6 +193,12 @@ impl Solid {
         if let Some(read) = self.read_kept(span, most, buf) {
             return read;
         }
+        if let Some(scattered) = &self.scattered
+            && span.len <= most
+            && scattered.read(from, span, buf)?
+        {
+            return Ok(());
+        }
         let rooms = &mut *self.solids.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = self.read_kept(span, most, buf) {
             return read;
@@ -179,7 +211,7 @@ impl Solid {
             return Err(Error::new(Kind::Corrupt, CHANGED));
         }
         let read = plain.read(span, most, buf);
-        self.solids.kept().keep(self.number, plain, self.solids.most.saturating_mul(KEPT), rooms);
+        self.solids.keep(self.number, plain, rooms);
         read
     }
 
@@ -196,12 +228,17 @@ impl Solid {
 impl Drop for Solid {
     fn drop(&mut self) {
         self.solids.kept().remove(self.number);
+        let takes = self.scattered.as_ref().map_or(0, |scattered| scattered.takes() as u64);
+        self.solids.places.fetch_sub(takes, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use gristmill_format::container::gzip::compress;
+    use gristmill_format::container::npy::{Header, Spelling};
+    use gristmill_format::container::tar::TarWriter;
+    use gristmill_format::layout::{DType, Order, Scalar};
 
     use super::*;
 
@@ -235,6 +272,96 @@ mod tests {
         solids.kept().remove(solid.number);
         let other = solid.read(&packed(1, &game("1. d4")), span, 1 << 20, &mut bytes).unwrap_err();
         assert!(other.kind() == Kind::Corrupt && other.detail().contains("written over in place"), "{other}");
+    }
+
+    /// A shard on a disk, whose reads are counted: bytes, and how many there were at once at most.
+    struct Disk(Vec<u8>, Mutex<(usize, usize)>);
+
+    impl Disk {
+        fn new(bytes: Vec<u8>) -> Disk {
+            Disk(bytes, Mutex::default())
+        }
+
+        fn read(&self) -> (usize, usize) {
+            std::mem::take(&mut *self.1.lock().unwrap())
+        }
+    }
+
+    impl ReadAt for Disk {
+        fn len(&self) -> Result<u64> {
+            ReadAt::len(&*self.0)
+        }
+
+        fn is_local(&self) -> bool {
+            true
+        }
+
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+            let (all, most) = &mut *self.1.lock().unwrap();
+            (*all, *most) = (*all + buf.len(), buf.len().max(*most));
+            self.0.as_slice().read_at(offset, buf)
+        }
+    }
+
+    const PICTURE: usize = 1 << 12;
+
+    /// A shard of pictures, an episode for each two, and a member of `before` bytes before them that is no data.
+    fn pictures(before: usize, pictures: &[u8]) -> Vec<u8> {
+        let mut tar = TarWriter::new(Vec::new());
+        tar.append("__README", &vec![7; before]).unwrap();
+        for (step, picture) in pictures.iter().enumerate() {
+            let mut member = |field: &str, scalar, shape: &[u64], bytes: &[u8]| {
+                let header = Header::write(&DType::Scalar(scalar, Order::Little), shape, Spelling::NumPy).unwrap();
+                tar.append(&format!("{step:03}.{field}.npy"), &[&header, bytes].concat()).unwrap();
+            };
+            member("obs", Scalar::U8, &[PICTURE as u64], &[*picture; PICTURE]);
+            member("dones", Scalar::Bool, &[], &[(step % 2) as u8]);
+        }
+        tar.finish().unwrap()
+    }
+
+    #[test]
+    fn a_plain_shard_that_is_kept_no_longer_is_read_where_it_lies() {
+        let solids = Solids::new(1 << 20);
+        let disk = Disk::new(pictures(9000, &[1, 2, 3, 4, 5, 6]));
+        let (solid, opened) = solids.open(Format::Demonstrations, "a.tar", &disk).unwrap();
+        let spans: Vec<Span> = (0..3).map(|chunk| opened.chunks.locate(chunk).unwrap().0).collect();
+        let size = spans[0].len as usize / 2;
+        let mut bytes = Vec::new();
+        let mut read = |disk: &Disk, chunk: usize| {
+            solid
+                .read(disk, spans[chunk], 1 << 20, &mut bytes)
+                .map(|()| bytes.chunks(size).map(|record| record[9]).collect::<Vec<_>>())
+        };
+        disk.read();
+        assert_eq!((read(&disk, 1).unwrap(), disk.read()), (vec![3, 4], (0, 0)), "it is kept");
+        solids.kept().remove(solid.number);
+        assert_eq!((read(&disk, 2).unwrap(), disk.read()), (vec![5, 6], (2 * PICTURE, PICTURE)), "pictures alone");
+        assert_eq!((read(&disk, 0).unwrap(), disk.read()), (vec![1, 2], (2 * PICTURE, PICTURE)));
+        // The same frames at other places are read whole, and others are refused.
+        let moved = Disk::new(pictures(20_000, &[1, 2, 3, 4, 5, 6]));
+        assert_eq!(read(&moved, 1).unwrap(), [3, 4]);
+        assert!(moved.read().0 > moved.0.len());
+        solids.kept().remove(solid.number);
+        let other = read(&Disk::new(pictures(9000, &[1, 2, 3, 9, 5, 6])), 1).unwrap_err();
+        assert!(other.kind() == Kind::Corrupt && other.detail().contains("written over in place"), "{other}");
+        let cut = read(&Disk::new(disk.0[..disk.0.len() / 2].to_vec()), 2).unwrap_err();
+        assert!(cut.detail().contains("written over in place"), "{cut}");
+    }
+
+    #[test]
+    fn places_take_no_more_than_their_bound_and_go_with_their_file() {
+        let shard = pictures(0, &[1; 20]);
+        let solids = Solids::new(shard.len() as u64);
+        let open = || solids.open(Format::Demonstrations, "a.tar", &Disk::new(shard.clone())).unwrap().0;
+        let first = open();
+        let takes = solids.places.load(Ordering::Relaxed);
+        assert!(takes > 0 && takes * 32 < shard.len() as u64, "{takes} bytes for {}", shard.len());
+        let all: Vec<Solid> = (0..shard.len() as u64 / takes).map(|_| open()).collect();
+        assert!(solids.places.load(Ordering::Relaxed) <= solids.most);
+        assert!(first.scattered.is_some() && all.last().unwrap().scattered.is_none(), "no room");
+        drop((first, all));
+        assert_eq!(solids.places.load(Ordering::Relaxed), 0);
     }
 
     #[test]
