@@ -334,15 +334,18 @@ fn files_that_come_leave_and_are_replaced_behave_as_others_do() {
 
 #[test]
 fn a_file_that_is_written_over_in_place_is_never_taken_for_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    demonstrations(folder.path());
-    let pass = Lc0Preset { watch: Some(false), ..endless(folder.path()) };
-    let running = loader(&pass);
-    next(&running, "");
-    fs::write(folder.path().join("demos-4.tar.zst"), zstd::compress(1, &shard(&[5; 10], 99_000)).unwrap()).unwrap();
-    assert!(!comes(&running, 99, 200));
-    let bad = running.metrics().bad_chunks;
-    assert!(bad.latest.iter().any(|told| told.contains("demos-4") && told.contains("written over")), "{bad:?}");
+    let other = shard(&[5; 10], 99_000);
+    for (name, bytes) in [("demos-4.tar.zst", zstd::compress(1, &other).unwrap()), ("demos-6.tar", other)] {
+        let folder = tempfile::tempdir().unwrap();
+        demonstrations(folder.path());
+        let pass = Lc0Preset { watch: Some(false), ..endless(folder.path()) };
+        let running = loader(&pass);
+        next(&running, "");
+        fs::write(folder.path().join(name), bytes).unwrap();
+        assert!(!comes(&running, 99, 200), "{name}");
+        let bad = running.metrics().bad_chunks;
+        assert!(bad.latest.iter().any(|told| told.contains(name) && told.contains("written over")), "{bad:?}");
+    }
 }
 
 #[test]
