@@ -47,7 +47,7 @@ const BESIDE: u64 = 1 << 63;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     /// For each field of each frame, frame by frame.
-    places: Vec<u64>,
+    at: Vec<u64>,
     /// What lies nowhere in those bytes as it is to be.
     beside: Vec<u8>,
 }
@@ -64,7 +64,7 @@ pub(crate) enum Place<'a> {
 impl Places {
     /// Where the field of this number lies, one of `fields` of a frame: `None` for none that was noted.
     pub(crate) fn of(&self, row: usize, fields: usize, slot: usize, len: usize) -> Option<Place<'_>> {
-        let place = *self.places.get(row * fields + slot)?;
+        let place = *self.at.get(row * fields + slot)?;
         if place & BESIDE == 0 {
             return Some(Place::Tape(place));
         }
@@ -74,7 +74,7 @@ impl Places {
 
     /// Bytes of memory that they take.
     pub(crate) fn takes(&self) -> usize {
-        self.places.capacity() * size_of::<u64>() + self.beside.capacity()
+        self.at.capacity() * size_of::<u64>() + self.beside.capacity()
     }
 }
 
@@ -101,16 +101,17 @@ impl Part {
 
     /// Notes where a field of the frame after the last one is, and says how many bytes that took.
     pub(super) fn note(&mut self, row: usize, fields: usize, slot: usize, bytes: &[u8]) -> usize {
-        let Places { places, beside } = &mut self.places;
-        places.resize((row + 1) * fields, 0);
+        let Places { at, beside } = &mut self.places;
+        at.resize((row + 1) * fields, 0);
         let (place, copied) = match self.tape.place(bytes).filter(|_| bytes.len() >= SMALL) {
             Some(range) => (range.start as u64, 0),
-            None => (BESIDE | beside.len() as u64, bytes.len()),
+            None => {
+                let start = beside.len() as u64;
+                beside.extend_from_slice(bytes);
+                (BESIDE | start, bytes.len())
+            }
         };
-        if copied > 0 {
-            beside.extend_from_slice(bytes);
-        }
-        places[row * fields + slot] = place;
+        at[row * fields + slot] = place;
         copied + 8
     }
 
@@ -120,7 +121,7 @@ impl Part {
             self.settled = self.places.beside.len();
         } else {
             self.places.beside.truncate(self.settled);
-            self.places.places.truncate(rows * fields);
+            self.places.at.truncate(rows * fields);
         }
     }
 
