@@ -256,6 +256,17 @@ fn without_a_bound_they_are_refused_and_none_is_read() {
 }
 
 #[test]
+fn a_bound_that_lets_no_file_in_is_what_the_error_says() {
+    let folder = tempfile::tempdir().unwrap();
+    demonstrations(folder.path());
+    let loader = loader(&Lc0Preset { watch: Some(false), ..steps(folder.path(), 1 << 10) });
+    let refused = loader.next("", None).map(|_| ()).unwrap_err().to_string();
+    let says = |what: &str| assert!(refused.contains(what), "{what}: {refused}");
+    ["nothing to stream in", "none of its files could be opened", "1024", "raise that"].into_iter().for_each(says);
+    assert!(!refused.contains("games of chess in") && !refused.contains("PairLoader"), "{refused}");
+}
+
+#[test]
 fn fields_are_declared_and_never_made_up() {
     let folder = tempfile::tempdir().unwrap();
     demonstrations(folder.path());

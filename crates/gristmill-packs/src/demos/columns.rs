@@ -11,7 +11,7 @@ use gristmill_format::demo::shard::ShardMeta;
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::demo::value::Extra;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{ReadAt, Span, read_span};
+use gristmill_format::source::{ReadAt, Span, read_full, read_span};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::store::open_file;
 
@@ -176,17 +176,12 @@ fn array(path: &Path, rows: usize, size: usize) -> Result<Array> {
 }
 
 impl Array {
-    fn read(&self, at: usize, mut out: &mut [u8]) -> Result<()> {
-        let mut at = self.offset + at as u64;
-        while !out.is_empty() {
-            let n = self.from.read_at(at, out)?;
-            if n == 0 {
-                return Err(Error::new(Kind::Truncated, "the column ends before").at_byte(at));
-            }
-            at += n as u64;
-            out = &mut out[n..];
+    fn read(&self, at: usize, out: &mut [u8]) -> Result<()> {
+        let at = self.offset + at as u64;
+        match read_full(&*self.from, at, out)? {
+            done if done == out.len() => Ok(()),
+            done => Err(Error::new(Kind::Truncated, "the column ends before").at_byte(at + done as u64)),
         }
-        Ok(())
     }
 
     /// Rows of `width` numbers.

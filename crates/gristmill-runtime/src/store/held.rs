@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::source::ReadAt;
+use gristmill_format::source::{ReadAt, read_full};
 use gristmill_format::{Error, Kind, Result};
 use memmap2::{Advice, Mmap, MmapMut};
 
@@ -245,17 +245,14 @@ fn mapped(file: &File) -> Result<Mmap> {
 }
 
 /// Fills `out` with bytes from `offset` on.
-fn fill(from: &dyn ReadAt, mut offset: u64, mut out: &mut [u8]) -> Result<()> {
-    while !out.is_empty() {
-        match from.read_at(offset, out)? {
-            0 => return Err(Error::new(Kind::Truncated, "the file became shorter while it was read").at_byte(offset)),
-            n => {
-                offset += n as u64;
-                out = &mut out[n..];
-            }
+fn fill(from: &dyn ReadAt, offset: u64, out: &mut [u8]) -> Result<()> {
+    match read_full(from, offset, out)? {
+        done if done == out.len() => Ok(()),
+        done => {
+            let error = Error::new(Kind::Truncated, "the file became shorter while it was read");
+            Err(error.at_byte(offset + done as u64))
         }
     }
-    Ok(())
 }
 
 impl ReadAt for HeldFile {

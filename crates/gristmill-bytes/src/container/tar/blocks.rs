@@ -4,7 +4,7 @@
 use super::BLOCK;
 use super::header::Block;
 use crate::error::{Error, Kind, Result};
-use crate::source::{ReadAt, Span, read_span};
+use crate::source::{ReadAt, Span, read_full, read_span};
 
 /// The bytes of a tar, read at growing offsets.
 pub trait Blocks {
@@ -65,13 +65,7 @@ impl<R: ReadAt + ?Sized> Blocks for Windows<'_, R> {
         }
         self.start = at;
         self.held.resize(self.size, 0);
-        let mut filled = 0;
-        while filled < self.size {
-            match self.from.read_at(at + filled as u64, &mut self.held[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
+        let filled = read_full(self.from, at, &mut self.held)?;
         self.held.truncate(filled);
         Ok(self.held(at))
     }

@@ -31,13 +31,18 @@ pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {
     let (place, faults) = (log.place(), log.faults().faults);
     let place = Path::new(&place);
     let holds = Holdings::of(place);
-    let told = match holds.has_games() {
+    let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}"));
+    // A stream that takes what is read whole wants something else than games of chess.
+    let (wanted, tried) = match log.takes_solids() {
+        true => ("nothing to stream", latest.is_some()),
+        false => ("no games of chess", false),
+    };
+    let told = match holds.has_games() || tried {
         true if place.is_file() => "it could not be opened".to_owned(),
         true => "none of its files could be opened".to_owned(),
         false => format!("it {}", holds.told(place)),
     };
-    let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}"));
-    format!("no games of chess in {}: {told}{}", place.display(), latest.unwrap_or_default())
+    format!("{wanted} in {}: {told}{}", place.display(), latest.unwrap_or_default())
 }
 
 /// What lies there, where it is something else than games of chess, and which encoder is its own: what is added to an error about chunks that are all bad.

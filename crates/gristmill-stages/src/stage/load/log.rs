@@ -347,6 +347,11 @@ impl SourceLog {
         counters
     }
 
+    /// Whether it takes files that are read whole.
+    pub fn takes_solids(&self) -> bool {
+        self.solids.is_some()
+    }
+
     /// Whether the stream waits where there are no games yet.
     pub fn waits(&self) -> bool {
         self.waits

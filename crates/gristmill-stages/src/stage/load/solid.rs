@@ -239,6 +239,7 @@ mod tests {
     use gristmill_format::container::npy::{Header, Spelling};
     use gristmill_format::container::tar::TarWriter;
     use gristmill_format::layout::{DType, Order, Scalar};
+    use gristmill_runtime::store::{DirStore, MemoryStore, Store};
 
     use super::*;
 
@@ -347,6 +348,20 @@ mod tests {
         assert!(other.kind() == Kind::Corrupt && other.detail().contains("written over in place"), "{other}");
         let cut = read(&Disk::new(disk.0[..disk.0.len() / 2].to_vec()), 2).unwrap_err();
         assert!(cut.detail().contains("written over in place"), "{cut}");
+    }
+
+    #[test]
+    fn shards_of_a_folder_and_of_memory_are_read_where_they_lie() {
+        let (folder, shard) = (tempfile::tempdir().unwrap(), pictures(0, &[1, 2]));
+        std::fs::write(folder.path().join("a.tar"), &shard).unwrap();
+        let memory = MemoryStore::new();
+        memory.write("a.tar", shard);
+        let stores: [Arc<dyn Store>; 2] = [Arc::new(DirStore::new(folder.path()).unwrap()), Arc::new(memory)];
+        for store in stores {
+            let file = store.open("a.tar").unwrap();
+            let (solid, _) = Solids::new(1 << 20).open(Format::Demonstrations, "a.tar", &*file).unwrap();
+            assert!(solid.scattered.is_some(), "{store:?}");
+        }
     }
 
     #[test]
