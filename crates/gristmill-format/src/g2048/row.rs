@@ -163,7 +163,7 @@ impl StepRow {
             ev_legal: bytes[at::EV_LEGAL],
             max_rank: bytes[at::MAX_RANK],
             seed: word(bytes, at::SEED),
-            branch_evs: [0, 1, 2, 3].map(|i| f32::from_bits(word(bytes, at::BRANCH_EVS + 4 * i))),
+            branch_evs: [branch_ev(bytes, 0), branch_ev(bytes, 1), branch_ev(bytes, 2), branch_ev(bytes, 3)],
         }
     }
 
@@ -180,6 +180,10 @@ impl StepRow {
 
 fn word(bytes: &[u8; ALIGNED_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn branch_ev(bytes: &[u8; ALIGNED_BYTES], direction: usize) -> f32 {
+    f32::from_bits(word(bytes, at::BRANCH_EVS + 4 * direction))
 }
 
 /// One packed row -> the same row aligned, its padding zero.

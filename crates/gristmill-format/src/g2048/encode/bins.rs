@@ -46,6 +46,8 @@ impl Bins {
         let at_or_below = if value < 0.0 {
             let start = usize::from(self.below[place(value)]);
             start + self.edges[start..].iter().take_while(|edge| **edge <= value).count()
+        } else if self.edges.last().is_some_and(|last| *last <= value) {
+            self.edges.len()
         } else {
             self.edges.partition_point(|edge| *edge <= value)
         };

@@ -15,6 +15,7 @@ use super::valued::{ValueTargets, Valued};
 use crate::g2048::board::{Board, Packed};
 use crate::g2048::form::{Columns, Step};
 use crate::g2048::heuristic;
+use crate::g2048::row::{ALIGNED_BYTES, StepRow};
 
 /// Element type of whole-number tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -238,6 +239,19 @@ impl StepEncoder {
         }
     }
 
+    /// Writes row `i` of the board.
+    #[inline]
+    fn put_board(&self, board: &Board, i: usize, out: &mut [u8]) {
+        if self.nibbles {
+            let Packed { board, mask } = board.pack();
+            let row = &mut out[i * NIBBLES_BYTES..][..NIBBLES_BYTES];
+            row[..8].copy_from_slice(&board.to_be_bytes());
+            row[8..].copy_from_slice(&mask.to_le_bytes());
+        } else {
+            self.put(out, i, board.ranks());
+        }
+    }
+
     /// Writes row `i` of the targets; `board` is what is shown of the step.
     fn targets(&self, step: &Step, board: &Board, symmetry: Symmetry, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
         let Step { run_id, row: step } = step;
@@ -254,12 +268,12 @@ impl StepEncoder {
                     let detail = format!("move {}, expected 0 (up) to 3 (right)", step.move_dir);
                     return Err(Error::new(Kind::OutOfRange, detail));
                 }
-                self.put(moves, i, [u16::from(symmetry.direction(step.move_dir))]);
+                self.put(moves, i, &[symmetry.direction(step.move_dir)]);
             }
             (Target::BinnedEv(binner), [values, bins, mask]) => {
                 let branches = symmetry.branches(step.branch_evs);
                 put_values(values, i, branches);
-                self.put(bins, i, branches.map(|value| binner.bin(value)));
+                self.put(bins, i, &branches.map(|value| binner.bin(value)));
                 let legal = symmetry.directions(step.ev_legal);
                 mask[i * 4..][..4].copy_from_slice(&[0, 1, 2, 3].map(|bit| legal >> bit & 1));
             }
@@ -277,28 +291,37 @@ impl StepEncoder {
                     chosen: if chosen < 4 { symmetry.direction(chosen) } else { chosen },
                     board_eval,
                 };
-                self.put(targets, i, classes.tokenizer.classes(kind, &row)?);
+                self.put(targets, i, &classes.tokenizer.classes(kind, &row)?);
             }
             _ => return Err(Error::new(Kind::WrongSize, "another number of output slices than tensors")),
         }
         Ok(())
     }
 
-    fn put<const N: usize>(&self, out: &mut [u8], i: usize, values: [u16; N]) {
+    #[inline]
+    fn put<const N: usize>(&self, out: &mut [u8], i: usize, values: &[impl Copy + Into<u16>; N]) {
         match self.element {
-            Element::I64 => put(out, i, values.map(|value| i64::from(value).to_le_bytes())),
-            Element::I32 => put(out, i, values.map(|value| i32::from(value).to_le_bytes())),
-            Element::U8 => put(out, i, values.map(|value| [value as u8])),
+            Element::I64 => put(out, i, values, |value| i64::from(value.into()).to_le_bytes()),
+            Element::I32 => put(out, i, values, |value| i32::from(value.into()).to_le_bytes()),
+            Element::U8 => put(out, i, values, |value| [value.into() as u8]),
         }
     }
 }
 
-fn put<const N: usize, const BYTES: usize>(out: &mut [u8], i: usize, values: [[u8; BYTES]; N]) {
-    out[i * N * BYTES..][..N * BYTES].copy_from_slice(values.as_flattened());
+/// Writes row `i` of a tensor. The loop over one slice is what a compiler does several elements at a time.
+#[inline]
+fn put<T: Copy, const N: usize, const BYTES: usize>(
+    out: &mut [u8],
+    i: usize,
+    values: &[T; N],
+    bytes: impl Fn(T) -> [u8; BYTES],
+) {
+    let row = out[i * N * BYTES..][..N * BYTES].as_chunks_mut().0;
+    row.iter_mut().zip(values).for_each(|(out, value)| *out = bytes(*value));
 }
 
 fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
-    put(out, i, values.map(f32::to_le_bytes));
+    put(out, i, &values, f32::to_le_bytes);
 }
 
 impl Encoder for StepEncoder {
@@ -365,6 +388,7 @@ impl Encoder for StepEncoder {
         let split = rest.len() - usize::from(self.valued.is_some());
         let (targets, values) = rest.split_at_mut(split);
         let own = self.columns.form().layout().size();
+        let mut held = [0; ALIGNED_BYTES];
         for (i, row) in rows.iter().enumerate() {
             let symmetry = match &mut *draws {
                 [draws] => {
@@ -374,26 +398,20 @@ impl Encoder for StepEncoder {
                 _ => self.augment.symmetry(row.bits.bits),
             };
             let (record, value) = row.record.split_at(own.min(row.record.len()));
-            let encoded = self.columns.step(record).and_then(|step| {
+            let mut put = || {
+                let (run_id, row) = self.columns.aligned(record, &mut held)?;
+                let step = Step { run_id, row: StepRow::from_aligned(row) };
                 let (board, mask) = (step.row.board, step.row.tile_65536_mask);
-                let packed = Packed { board: symmetry.board(board), mask: symmetry.cells(mask) };
-                let board = Board::unpack(packed);
-                if self.nibbles {
-                    let Packed { board, mask } = board.pack();
-                    let row = &mut tokens[i * NIBBLES_BYTES..][..NIBBLES_BYTES];
-                    row[..8].copy_from_slice(&board.to_be_bytes());
-                    row[8..].copy_from_slice(&mask.to_le_bytes());
-                } else {
-                    self.put(tokens, i, board.ranks().map(u16::from));
-                }
+                let board = Board::unpack(Packed { board: symmetry.board(board), mask: symmetry.cells(mask) });
+                self.put_board(&board, i, tokens);
                 self.targets(&step, &board, symmetry, i, targets)?;
                 match (&self.valued, &mut *values) {
                     (Some(valued), [out]) => valued.put(value, i, out),
                     _ => Ok(()),
                 }
-            });
+            };
             let place = row.provenance;
-            encoded.map_err(|e| e.in_frame(place.frame as usize).in_chunk(place.chunk as usize))?;
+            put().map_err(|e| e.in_frame(place.frame as usize).in_chunk(place.chunk as usize))?;
         }
         Ok(())
     }

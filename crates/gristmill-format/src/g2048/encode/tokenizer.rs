@@ -281,19 +281,14 @@ impl Tokenizer {
 
     fn assemble(&self, bins: &Bins, row: &Branches, branch: impl Fn(usize) -> Branch) -> [u16; 4] {
         let zero = 1 + bins.count() as u16;
+        // All are found and one is picked: a processor guesses badly which it will be.
         std::array::from_fn(|i| {
             let branch = branch(i);
-            if i == usize::from(row.chosen) {
-                zero + 1
-            } else if branch.illegal {
-                ILLEGAL
-            } else if branch.tie {
-                zero
-            } else if branch.failure {
-                FAILURE
-            } else {
-                2 + bins.bin(branch.difference)
-            }
+            let mut class = 2 + bins.bin(branch.difference);
+            class = if branch.failure { FAILURE } else { class };
+            class = if branch.tie { zero } else { class };
+            class = if branch.illegal { ILLEGAL } else { class };
+            if i == usize::from(row.chosen) { zero + 1 } else { class }
         })
     }
 }

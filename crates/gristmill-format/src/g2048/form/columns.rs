@@ -56,14 +56,28 @@ impl Columns {
     /// finite ones are.
     ///
     /// Errors: `WrongSize`; `OutOfRange` for a rank above 16.
-    #[inline]
     pub fn step(self, record: &[u8]) -> Result<Step> {
+        let mut held = [0; ALIGNED_BYTES];
+        let (run_id, row) = self.aligned(record, &mut held)?;
+        Ok(Step { run_id, row: StepRow::from_aligned(row) })
+    }
+
+    /// What [`Columns::step`] returns: which game, and the rest as an aligned step row. That is the record itself, or it is put into `held`.
+    ///
+    /// Errors: as [`Columns::step`].
+    #[inline]
+    pub fn aligned<'a>(
+        self,
+        record: &'a [u8],
+        held: &'a mut [u8; ALIGNED_BYTES],
+    ) -> Result<(u64, &'a [u8; ALIGNED_BYTES])> {
         match (self.form, <&[u8; ALIGNED_BYTES]>::try_from(record)) {
-            (Form::Steps, Ok(bytes)) => {
-                let row = StepRow::from_aligned(bytes);
-                Ok(Step { run_id: row.run_id.into(), row })
+            (Form::Steps, Ok(row)) => Ok((StepRow::from_aligned(row).run_id.into(), row)),
+            _ => {
+                let step = self.step_of_any(record)?;
+                *held = step.row.to_aligned();
+                Ok((step.run_id, held))
             }
-            _ => self.step_of_any(record),
         }
     }
 
