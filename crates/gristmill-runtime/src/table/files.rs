@@ -195,18 +195,40 @@ impl FileTable {
     }
 
     fn gather_sized<const N: usize>(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
-        let mut within: (u64, u64, &[[u8; N]]) = (0, 0, &[]);
-        let mut guarded = None;
-        for (&row, out) in rows.iter().zip(out.as_chunks_mut::<N>().0) {
-            if row < within.0 || row >= within.1 {
-                let part = self.checked(row)?;
-                within = (self.first[part], self.first[part + 1], self.parts[part].file.bytes().as_chunks().0);
-                guarded = self.parts[part].guard.as_deref().map(|guard| (guard, &self.parts[part].file));
+        let out = out.as_chunks_mut::<N>().0;
+        self.by_part(rows, |within, first, bytes| {
+            let records: &[[u8; N]] = bytes.as_chunks().0;
+            let copies = rows[within.clone()].iter().zip(&mut out[within]);
+            copies.for_each(|(row, out)| *out = records[(row - first) as usize]);
+        })
+    }
+
+    fn gather_any(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
+        let size = self.layout.size();
+        self.by_part(rows, |within, first, bytes| {
+            let out = out[within.start * size..within.end * size].chunks_exact_mut(size);
+            rows[within].iter().zip(out).for_each(|(row, out)| {
+                out.copy_from_slice(&bytes[(row - first) as usize * size..][..size]);
+            });
+        })
+    }
+
+    /// Calls `copy` with rows that follow each other in `rows` and lie in one part: where they stand in `rows`, the first row of the part,
+    /// and its bytes. Checks them before that: a loop that only copies has several records on their way from memory at once. Where bytes may
+    /// come again meanwhile, each record is copied as soon as it is checked.
+    fn by_part(&self, rows: &[u64], mut copy: impl FnMut(Range<usize>, u64, &[u8])) -> Result<()> {
+        let (mut start, most) = (0, if self.whole { rows.len() } else { 1 });
+        while let Some(&row) = rows.get(start) {
+            let part = self.checked(row)?;
+            let (first, behind) = (self.first[part], self.first[part + 1]);
+            let within = rows[start..].iter().take(most).take_while(|row| (first..behind).contains(*row));
+            let end = start + within.count();
+            let Held { file, guard, .. } = &self.parts[part];
+            if let Some(guard) = guard {
+                guard.touch_all(first, &rows[start..end], file)?;
             }
-            if let Some((guard, file)) = guarded {
-                guard.touch(row - within.0, file)?;
-            }
-            *out = within.2[(row - within.0) as usize];
+            copy(start..end, first, file.bytes());
+            start = end;
         }
         Ok(())
     }
@@ -228,20 +250,6 @@ impl FileTable {
         let mut found = Vec::with_capacity(rows.len());
         found.extend(rows.iter().map(|row| records[(row - first) as usize]));
         Ok(Some(found.into_flattened()))
-    }
-
-    fn gather_any(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
-        let size = self.layout.size();
-        for (&row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
-            let part = self.checked(row)?;
-            let (Held { file, guard, .. }, row) = (&self.parts[part], row - self.first[part]);
-            if let Some(guard) = guard {
-                guard.touch(row, file)?;
-            }
-            let at = row as usize * size;
-            out.copy_from_slice(&file.bytes()[at..at + size]);
-        }
-        Ok(())
     }
 
     fn checked(&self, row: u64) -> Result<usize> {
