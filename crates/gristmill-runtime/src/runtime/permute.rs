@@ -17,7 +17,7 @@ const LANES: usize = 4;
 /// The most numbers that [`Permutation::apply_all`] walks together.
 const TOGETHER: usize = 256;
 
-/// [`Permutation::tabled`] makes tables for halves of at most this many bits. The eight tables then take 64 KiB.
+/// [`Permutation::tabled`] makes tables for halves of at most this many bits. The eight tables take 64 KiB.
 const WIDEST: u32 = 12;
 
 /// A permutation of `0..n`, fixed by its key.
@@ -83,20 +83,27 @@ impl Permutation {
     #[inline]
     fn walk_all(&self, numbers: &mut [u64], step: impl Fn([u64; LANES]) -> [u64; LANES]) {
         for numbers in numbers.chunks_mut(TOGETHER) {
-            // The numbers that are still out of range, and their places in `numbers`. No branch depends on a number.
-            let mut walking = [0; TOGETHER];
-            let mut places: [u8; TOGETHER] = std::array::from_fn(|i| i as u8);
-            walking[..numbers.len()].copy_from_slice(numbers);
-            let mut left = numbers.len();
+            let (lanes, rest) = numbers.as_chunks_mut::<LANES>();
+            lanes.iter_mut().for_each(|lanes| *lanes = step(*lanes));
+            let mut lanes = [0; LANES];
+            lanes[..rest.len()].copy_from_slice(rest);
+            rest.copy_from_slice(&step(lanes)[..rest.len()]);
+            // The places of the numbers that are still out of range. No branch depends on a number.
+            let (mut places, mut left) = ([0u8; TOGETHER], 0);
+            for (place, number) in numbers.iter().enumerate() {
+                places[left] = place as u8;
+                left += usize::from(*number >= self.n);
+            }
             while left > 0 {
-                let lanes = walking.as_chunks_mut::<LANES>().0;
-                lanes[..left.div_ceil(LANES)].iter_mut().for_each(|lanes| *lanes = step(*lanes));
                 let mut beyond = 0;
-                for i in 0..left {
-                    let (number, place) = (walking[i], places[i]);
-                    numbers[usize::from(place)] = number;
-                    (walking[beyond], places[beyond]) = (number, place);
-                    beyond += usize::from(number >= self.n);
+                for first in (0..left).step_by(LANES) {
+                    let lanes: [_; LANES] = std::array::from_fn(|i| places[(first + i).min(left - 1)]);
+                    let stepped = step(lanes.map(|place| numbers[usize::from(place)]));
+                    for (place, number) in lanes.into_iter().zip(stepped).take(left - first) {
+                        numbers[usize::from(place)] = number;
+                        places[beyond] = place;
+                        beyond += usize::from(number >= self.n);
+                    }
                 }
                 left = beyond;
             }
