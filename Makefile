@@ -191,6 +191,9 @@ release-check: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/fetch_tables.py .venv/syzygy || echo "skipped: no tables, tests of them are skipped"
 
+# What is measured is optimized as wheels are (scripts/wheel.sh).
+bench bench-devices bench-peers: export CARGO_PROFILE_RELEASE_LTO = fat
+bench bench-devices bench-peers: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 1
 bench: tables
 	$(CARGO) bench --locked -p gristmill-demo -p gristmill-format -p gristmill-engine -p gristmill-jobs --benches
 	bash scripts/syzygy.sh speed
