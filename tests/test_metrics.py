@@ -151,6 +151,8 @@ def test_pairs_and_steps_serve_their_numbers() -> None:
             socket.create_connection((host, int(port)), timeout=5).close()
 
 
+# Of JAX, which other tests of this process have imported: this test does not call it.
+@pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_torch_workers_batches_are_counted(workers: int) -> None:
     pytest.importorskip("torch")
