@@ -20,6 +20,9 @@ const TOGETHER: usize = 256;
 /// [`Permutation::tabled`] makes tables for halves of at most this many bits. The eight tables take 64 KiB.
 const WIDEST: u32 = 12;
 
+/// To clear the memory of the tables takes no longer than to permute two to the power of this many numbers.
+const CLEARED: u32 = 8;
+
 /// A permutation of `0..n`, fixed by its key.
 #[derive(Debug, Clone)]
 pub struct Permutation {
@@ -38,8 +41,8 @@ impl Permutation {
         Permutation { n, half: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| draws.bits()), tables: None }
     }
 
-    /// Returns the same permutation with tables, by which [`Permutation::apply_all`] takes about half the time. Making the tables takes as
-    /// many rounds as permuting [`Permutation::breaks_even`] numbers does. A range of more than 2^24 numbers gets no tables.
+    /// Returns the same permutation with tables, by which [`Permutation::apply_all`] takes about half the time. To make the tables takes as
+    /// long as to permute [`Permutation::breaks_even`] numbers. A range of more than 2^24 numbers gets no tables.
     #[must_use]
     pub fn tabled(mut self) -> Self {
         self.tables = (self.half <= WIDEST).then(|| Arc::new(Tables::new(self.half, |k, half| self.mixed(k, half))));
@@ -48,7 +51,8 @@ impl Permutation {
 
     /// Returns how many numbers a caller must permute before tables save time, or `None` if this range gets no tables.
     pub fn breaks_even(&self) -> Option<u64> {
-        (self.half <= WIDEST).then(|| 1 << self.half)
+        // The memory of the tables is cleared, however few entries this range needs.
+        (self.half <= WIDEST).then(|| 1 << self.half.max(CLEARED))
     }
 
     /// Returns what round `k` mixes into the left half of a number whose right half is `half`.

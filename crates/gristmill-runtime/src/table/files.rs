@@ -333,8 +333,60 @@ impl FrameTable for FileTable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
     use gristmill_format::layout::Scalar;
+
+    /// Notes which rows were touched, and refuses one of them.
+    #[derive(Debug)]
+    struct Noting(Arc<Mutex<Vec<u64>>>, Option<u64>);
+
+    impl Guarding for Noting {
+        fn touch(&self, row: u64, _: &HeldFile) -> Result<()> {
+            self.0.lock().unwrap().push(row);
+            if self.1 == Some(row) { Err(Error::new(Kind::Corrupt, "this row")) } else { Ok(()) }
+        }
+
+        fn check_all(&self, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn block(&self, row: u64) -> Range<u64> {
+            row..row + 1
+        }
+    }
+
+    #[test]
+    fn each_row_is_checked_where_it_lies_in_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for size in [1usize, 24, 46, 48, 50] {
+            let layout = Layout::packed(&[("bytes", Scalar::U8, &[size])]).unwrap();
+            let parts = [3u64, 5].map(|rows| {
+                let path = folder.path().join(format!("{size}-{rows}"));
+                std::fs::write(&path, vec![rows as u8; rows as usize * size]).unwrap();
+                Part { path, offset: 0, rows }
+            });
+            let noted = [(); 2].map(|()| Arc::<Mutex<Vec<u64>>>::default());
+            let guarded = |refused| {
+                let guard = |noted: &Arc<_>| -> Option<Box<dyn Guarding>> {
+                    Some(Box::new(Noting(Arc::clone(noted), refused)))
+                };
+                let table = FileTable::open(layout.clone(), parts.to_vec(), Residence::Mapped).unwrap();
+                table.guarded(noted.iter().map(guard).collect())
+            };
+            let rows = [7u64, 3, 4, 0, 2, 3];
+            let mut out = vec![0; rows.len() * size];
+            guarded(None).gather(&rows, &mut out).unwrap();
+            assert_eq!(
+                noted.each_ref().map(|noted| std::mem::take(&mut *noted.lock().unwrap())),
+                [vec![0, 2], vec![4, 0, 1, 0]]
+            );
+            // Row 4 of the second file, row 7 of the table.
+            assert_eq!(guarded(Some(4)).gather(&rows, &mut out).unwrap_err().kind(), Kind::Corrupt);
+            guarded(Some(4)).gather(&rows[1..], &mut out[size..]).unwrap();
+        }
+    }
 
     #[test]
     fn records_are_found_across_files_of_any_record_size() {

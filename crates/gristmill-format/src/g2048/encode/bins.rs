@@ -47,6 +47,7 @@ impl Bins {
             let start = usize::from(self.below[place(value)]);
             start + self.edges[start..].iter().take_while(|edge| **edge <= value).count()
         } else if self.edges.last().is_some_and(|last| *last <= value) {
+            // Fitted edges end with 0, so that this is the usual case.
             self.edges.len()
         } else {
             self.edges.partition_point(|edge| *edge <= value)

@@ -391,7 +391,13 @@ mod tests {
         for value in [f32::NAN, f32::INFINITY] {
             let wild = Branches { values: [0.9, value, 0.6, 0.95], ..search };
             assert_eq!(spec.classes(Valuation::Search, &wild).unwrap_err().kind(), Kind::OutOfRange);
-            assert!(spec.classes(Valuation::Search, &Branches { legal: 0b1101, ..wild }).is_ok());
+        }
+        // Whatever stands where a branch is not legal.
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, -0.0] {
+            for (kind, expected) in [(Valuation::Search, [4, 0, 3, 6]), (Valuation::Tuple10, [4, 5, 3, 6])] {
+                let unsaid = Branches { values: [0.9, value, 0.6, 0.95], legal: 0b1101, ..search };
+                assert_eq!(spec.classes(kind, &unsaid).unwrap(), expected, "{kind:?}, {value}");
+            }
         }
     }
 }
